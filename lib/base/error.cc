@@ -21,7 +21,6 @@ std::string compose(const ErrorText& text) {
 }  // namespace
 
 Error::Error(Fault fault, const ErrorText& text) : std::runtime_error(compose(text)), fault_(fault) {}
-Error::Error(Fault fault, const std::string& message) : std::runtime_error(message), fault_(fault) {}
 
 Error Error::as_agreed() const {
   Error copy = *this;
@@ -45,11 +44,12 @@ Error to_error(const std::exception_ptr& thrown) {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return Error(Fault::environment, "out of memory; use more ranks or nodes, or a smaller dump");
+    return Error::with_message(Fault::environment,
+                               "out of memory; use more ranks or nodes, or a smaller dump");
   } catch (const std::exception& error) {
-    return Error(Fault::environment, std::string("unexpected error: ") + error.what());
+    return Error::with_message(Fault::environment, std::string("unexpected error: ") + error.what());
   } catch (...) {
-    return Error(Fault::environment, std::string("unexpected error of unknown type"));
+    return Error::with_message(Fault::environment, std::string("unexpected error of unknown type"));
   }
 }
 

@@ -27,7 +27,8 @@ struct ErrorText {
 class Error : public std::runtime_error {
  public:
   Error(Fault fault, const ErrorText& text);
-  Error(Fault fault, const std::string& message);
+  /// An error whose whole text is `message`.
+  static Error with_message(Fault fault, const std::string& message) { return Error(message, fault); }
 
   Fault fault() const { return fault_; }
   int exit_status() const { return static_cast<int>(fault_); }
@@ -38,6 +39,7 @@ class Error : public std::runtime_error {
   Error as_agreed() const;
 
  private:
+  Error(const std::string& message, Fault fault) : std::runtime_error(message), fault_(fault) {}
   Fault fault_;
   bool agreed_ = false;
 };

@@ -9,7 +9,7 @@ void agree(const Comm& comm, const std::optional<Error>& mine) {
   std::string message = mine ? mine->what() : "";
   comm.broadcast(fault, first);
   comm.broadcast(message, first);
-  throw Error(static_cast<Fault>(fault), message).as_agreed();
+  throw Error::with_message(static_cast<Fault>(fault), message).as_agreed();
 }
 
 }  // namespace relibra

@@ -1,0 +1,72 @@
+#pragma once
+// A policy is two verbs: `between_steps` chooses homes (and copies that stay for the whole step),
+// `inside_step` chooses the copies and the split of one cell. Both are local and pure: same input, same
+// result, on any rank or thread.
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/model/counts.h"
+#include "lib/model/placement.h"
+#include "lib/model/plan.h"
+
+namespace relibra {
+
+/// Everything a policy may depend on besides loads.
+struct PolicyOptions {
+  Topology topology;
+  int num_experts = 0;
+  int replica_slots = 2;                ///< V, spare slots a rank
+  double tolerance = 0.01;              ///< a cell may exceed its bound by this share to save copies
+  int max_fan_out = 0;                  ///< copies one home may have in a cell; 0: no limit
+  std::int64_t search_moves = 100'000;  ///< moves of the reordering search, a layer
+  double move_cost = 0;  ///< price of moving one expert between steps, in assignments of the slowest rank
+  std::uint64_t seed = 0;
+};
+
+/// What of a plan's shape depends on the policy.
+struct PlanShape {
+  int slots_per_rank = 0;  ///< C
+  int replica_slots = 0;   ///< V as written
+  int physical_slots = 0;
+  ReplicaDomain domain = ReplicaDomain::node;
+};
+
+/// One layer of the step, for between_steps.
+struct LayerInput {
+  LayerId layer;
+  const LayerLoads& loads;                  ///< (M*D, E)
+  std::span<const EpRankId> previous_home;  ///< (E) contiguous blocks where there was no plan before
+  bool has_previous = false;                ///< whether moves cost anything
+};
+
+struct LayerDecision {
+  std::vector<EpRankId> home;  ///< (E)
+  std::vector<Copy>
+      step_copies;  ///< copies that stay for the whole step (slots chosen), sorted by (expert, rank)
+  std::int64_t search_moves = 0;  ///< moves the search made
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual PlanShape shape() const = 0;
+  virtual LayerDecision between_steps(const LayerInput& input) const = 0;
+  /// Copies and split of one cell, all EP groups of it. Sorted as CellPlan says.
+  virtual CellPlan inside_step(const LayerDecision& layer, const CellCounts& counts) const = 0;
+};
+
+/// One line of the table of policies: it yields the option's values, the help text and the parser.
+struct PolicyEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
+};
+
+std::span<const PolicyEntry> policies();
+
+/// Throws Fault::usage that lists the names where there is none of this name.
+std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyOptions& options);
+
+}  // namespace relibra
