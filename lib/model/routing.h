@@ -16,14 +16,14 @@ namespace relibra {
 
 struct RoutingHeader {
   std::int64_t step = 0;
-  int num_experts = 0;                     ///< E
-  int top_k = 0;                           ///< K
-  std::vector<std::int32_t> layers;        ///< (L) model block of each routed layer, strictly increasing
-  std::optional<int> num_micro_batches;    ///< the attribute, where the dump has it
-  int optimizer_steps = 1;                 ///< micro-batches are that many equal consecutive runs
-  std::optional<std::int64_t> missing_id;  ///< stands for "no route", besides negative ids
-  bool has_weights = false;                ///< /weights is there
-  std::string model, producer;             ///< shown to people, never parsed
+  int num_experts = 0;                          ///< E
+  int top_k = 0;                                ///< K
+  std::vector<std::int32_t> layers = {};        ///< (L) model block of each routed layer, strictly increasing
+  std::optional<int> num_micro_batches = {};    ///< the attribute, where the dump has it
+  int optimizer_steps = 1;                      ///< micro-batches are that many equal consecutive runs
+  std::optional<std::int64_t> missing_id = {};  ///< stands for "no route", besides negative ids
+  bool has_weights = false;                     ///< /weights is there
+  std::string model = {}, producer = {};        ///< shown to people, never parsed
 
   int num_layers() const { return static_cast<int>(layers.size()); }
 };
@@ -31,12 +31,12 @@ struct RoutingHeader {
 /// Per sequence of the joined dump; optional columns are empty where the dump lacks them.
 struct Sequences {
   std::vector<std::int64_t> row_offset{0};  ///< (S+1) rows of sequence i are [row_offset[i], row_offset[i+1])
-  std::vector<std::int64_t> num_tokens;     ///< (S) tokens the trainer processes, at least the rows
-  std::vector<std::int32_t> micro_batch;    ///< (S) or empty
-  std::vector<std::int32_t> source_rank;    ///< (S) or empty
-  std::vector<std::int32_t> prompt_tokens;  ///< (S) or empty
-  std::vector<std::int32_t> group;          ///< (S) or empty: answers to one prompt
-  std::vector<std::string> domain;          ///< (S) or empty
+  std::vector<std::int64_t> num_tokens = {};     ///< (S) tokens the trainer processes, at least the rows
+  std::vector<std::int32_t> micro_batch = {};    ///< (S) or empty
+  std::vector<std::int32_t> source_rank = {};    ///< (S) or empty
+  std::vector<std::int32_t> prompt_tokens = {};  ///< (S) or empty
+  std::vector<std::int32_t> group = {};          ///< (S) or empty: answers to one prompt
+  std::vector<std::string> domain = {};          ///< (S) or empty
 
   std::int64_t size() const { return static_cast<std::int64_t>(row_offset.size()) - 1; }
   std::int64_t total_rows() const { return row_offset.back(); }
