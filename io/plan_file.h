@@ -1,6 +1,7 @@
 #pragma once
 // Plan files (docs/formats.md, "relibra.plan").
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lib/comm/comm.h"
@@ -23,6 +24,7 @@ class PlanFile {
   const Plan& plan() const;
   bool has_transfers() const;
   const std::string& path() const;
+  std::span<const Move> moves() const;  ///< /placement/moves as written
 
   /// Collective (each rank its own range, may be empty): the lists and tables of the cells.
   PlanCells read_cells(Range cells, bool with_transfers) const;
