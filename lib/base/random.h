@@ -39,7 +39,8 @@ class Random {
 
   /// Uniform in [0, bound), bound > 0; by multiplication, bias below bound / 2^64.
   std::uint32_t below(std::uint32_t bound) {
-    return static_cast<std::uint32_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint32_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
 
   /// Standard normal, polar method without the second value.

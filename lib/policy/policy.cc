@@ -1,0 +1,34 @@
+#include "lib/policy/policy.h"
+
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/policy/policies.h"
+
+namespace relibra {
+namespace {
+
+constexpr PolicyEntry kPolicies[] = {
+    {"relibra", "reorder experts between steps, replicate inside a step (default)", make_relibra},
+    {"relibra-reorder", "reorder experts between steps only", make_relibra_reorder},
+    {"relibra-replicate", "contiguous blocks, replicate inside a step only", make_relibra_replicate},
+    {"static", "contiguous blocks of experts, no copies", make_static},
+    {"greedy", "largest first on the step's totals, then plain greedy copies", make_greedy},
+};
+
+}  // namespace
+
+std::span<const PolicyEntry> policies() {
+  return kPolicies;
+}
+
+std::unique_ptr<Policy> make_policy(std::string_view name, const PolicyOptions& options) {
+  std::string names;
+  for (const PolicyEntry& entry : kPolicies) {
+    if (entry.name == name) return entry.make(options);
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw_usage({.where = "--policy", .expected = "one of " + names, .found = std::string(name)});
+}
+
+}  // namespace relibra
