@@ -1,0 +1,269 @@
+#include "lib/job/plan.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "lib/base/parallel.h"
+#include "lib/base/timer.h"
+#include "lib/comm/agree.h"
+#include "lib/job/plan_budget.h"
+#include "lib/job/plan_cells.h"
+#include "lib/job/plan_places.h"
+#include "lib/policy/policy.h"
+
+namespace relibra {
+namespace {
+
+PreviousPlan contiguous_plan(const RoutingHeader& dump, int ep_size) {
+  return {.layers = dump.layers,
+          .num_experts = dump.num_experts,
+          .ep_size = ep_size,
+          .slots_per_rank = home_slots(dump.num_experts, ep_size),
+          .placement = Placement::contiguous(dump.num_layers(), dump.num_experts, ep_size),
+          .slot_expert = initial_slots(dump.num_layers(), dump.num_experts, ep_size)};
+}
+
+PolicyOptions policy_options(const PlanOptions& options, const RoutingHeader& dump, bool has_previous,
+                             std::int64_t moves) {
+  return {.topology = options.topology,
+          .num_experts = dump.num_experts,
+          .replica_slots = options.replica_slots,
+          .tolerance = options.tolerance,
+          .max_fan_out = options.max_fan_out,
+          .search_moves = moves,
+          .move_cost = has_previous ? options.move_cost.value_or(derived_move_cost()) : 0,
+          .seed = options.seed};
+}
+
+/// One plan in the making: run() calls the phases in order, each fills what the next ones read.
+class StepPlanner {
+ public:
+  StepPlanner(const Comm& comm, const RoutingDump& dump, const CountedRouting& counted,
+              const PlanOptions& options, const PreviousPlan* previous, const Progress& progress)
+      : comm_(comm),
+        dump_(dump),
+        counts_(counted.counts),
+        digest_(counted.digest),
+        options_(options),
+        progress_(progress),
+        topology_(options.topology),
+        has_previous_(previous != nullptr) {
+    agreed(comm_, [&] {
+      check_options(options_);
+      if (previous) check_previous(*previous, dump_.header, options_);
+      previous_ = previous ? *previous : contiguous_plan(dump_.header, topology_.ep_size);
+    });
+  }
+
+  PlanResult run() {
+    in_phase("pack", [&] { places_ = place_before_reordering(dump_, options_); });
+    moves_ = options_.time_budget > 0 ? moves_in_budget() : options_.effort;
+    in_phase("reorder", [&] { reorder(); });
+    fill_placement();
+    place_sequences();
+    in_phase("replicate", [&] { replicate(); });
+    fill_header();
+    Timer timer;
+    result_.mine = share_out(comm_, result_.plan.header, cells_, options_.transfers);
+    end_phase("gather", timer);
+    return std::move(result_);
+  }
+
+ private:
+  /// A phase without communication: its failure is agreed on, its time is the slowest rank's.
+  template <class Work>
+  void in_phase(const char* name, Work&& work) {
+    Timer timer;
+    progress_(name, 0);
+    agreed(comm_, work);
+    end_phase(name, timer);
+  }
+  void end_phase(const char* name, const Timer& timer) {
+    progress_(name, 1);
+    result_.phases.push_back({name, comm_.max(timer.seconds())});
+  }
+
+  /// parallel_for that says how far it is.
+  template <class F>
+  void for_each(const char* phase, std::int64_t count, F&& f) {
+    std::atomic<std::int64_t> done{0};
+    parallel_for(count, [&](std::int64_t i) {
+      f(i);
+      const std::int64_t n = ++done;
+      if (omp_get_thread_num() == 0) progress_(phase, double(n) / double(count));
+    });
+  }
+
+  std::int64_t owned() const { return counts_.layers().size(); }
+  LayerId owned_layer(std::int64_t i) const { return LayerId(counts_.layers().first + i); }
+
+  LayerDecision decide(const Policy& policy, LayerId layer) const {
+    const LayerLoads loads = layer_loads(counts_, layer, places_, topology_.ep_groups);
+    return policy.between_steps({.layer = layer,
+                                 .loads = loads,
+                                 .previous_home = previous_.placement.layer(layer),
+                                 .has_previous = has_previous_});
+  }
+
+  PlannedCell plan_cell(const Policy& policy, LayerId layer, const LayerDecision& decision,
+                        std::span<const std::int32_t> sequences, const SequencePlaces& places) const {
+    CellCounts counts(dump_.header.num_experts, topology_.world());
+    fill_cell(counts_, layer, sequences, places, counts);
+    PlannedCell cell{.plan = policy.inside_step(decision, counts)};
+    tabulate(counts, decision.home, topology_, cell);
+    if (!options_.transfers) cell.transfer = {};
+    return cell;
+  }
+
+  std::int64_t moves_in_budget();
+  void reorder();
+  void place_sequences();
+  void replicate();
+  void fill_placement();
+  void fill_header();
+
+  const Comm& comm_;
+  const RoutingDump& dump_;
+  const SequenceCounts& counts_;
+  const std::string& digest_;
+  const PlanOptions& options_;
+  const Progress& progress_;
+  const Topology topology_;
+  const bool has_previous_;
+  const Timer since_counts_;
+
+  PreviousPlan previous_;
+  SequencePlaces places_;
+  std::int64_t moves_ = 0;  ///< search moves a layer
+  std::unique_ptr<Policy> policy_;
+  std::vector<LayerDecision> decisions_;  ///< of owned layers
+  std::vector<PlannedCell> cells_;        ///< micro-batch major over owned layers
+  PlanResult result_;
+};
+
+std::int64_t StepPlanner::moves_in_budget() {
+  // Sources are not placed yet; which rank holds a sequence does not change what a cell costs to plan.
+  SequencePlaces places = places_;
+  places.source_rank.assign(places.group.size(), 0);
+  for (std::size_t s = 0; s < places.group.size(); ++s)
+    places.source_rank[s] = places.group[s] * topology_.ep_size + static_cast<int>(s) % topology_.ep_size;
+  const auto sequences = by_micro_batch(places);
+  std::unique_ptr<Policy> policy;
+  LayerDecision decision;
+  BudgetWork work{.seconds_left = options_.time_budget - since_counts_.seconds(),
+                  .layers = owned(),
+                  .cells = owned() * places_.micro_batches,
+                  .threads = omp_get_max_threads()};
+  work.reorder = [&](std::int64_t moves) {
+    policy = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves));
+    decision = decide(*policy, owned_layer(0));
+  };
+  work.plan_cell = [&, m = std::size_t{0}]() mutable {
+    plan_cell(*policy, owned_layer(0), decision, sequences[m++ % sequences.size()], places);
+  };
+  Timer timer;
+  std::int64_t moves = 0;
+  agreed(comm_, [&] { moves = moves_within_budget(work); });
+  moves = comm_.min(moves);
+  end_phase("calibrate", timer);
+  return moves;
+}
+
+void StepPlanner::reorder() {
+  policy_ = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves_));
+  decisions_.resize(static_cast<std::size_t>(owned()));
+  for_each("reorder", owned(), [&](std::int64_t i) {
+    decisions_[static_cast<std::size_t>(i)] = decide(*policy_, owned_layer(i));
+  });
+}
+
+void StepPlanner::place_sequences() {
+  if (!places_.source_rank.empty() || dump_.sequences.size() == 0) return;
+  Timer timer;
+  std::vector<std::int64_t> affinity(places_.group.size() * static_cast<std::size_t>(topology_.nodes()));
+  for (std::int64_t i = 0; i < owned(); ++i)
+    add_affinity(counts_, owned_layer(i), decisions_[static_cast<std::size_t>(i)].home, places_, topology_,
+                 affinity);
+  comm_.sum_in_place(std::span(affinity));
+  agreed(comm_, [&] {
+    places_.source_rank =
+        assign_sources(dump_, places_.micro_batch, places_.micro_batches, places_.group, affinity, topology_);
+  });
+  end_phase("place", timer);
+}
+
+void StepPlanner::replicate() {
+  const auto sequences = by_micro_batch(places_);
+  cells_.resize(static_cast<std::size_t>(owned() * places_.micro_batches));
+  for_each("replicate", owned() * places_.micro_batches, [&](std::int64_t q) {
+    const std::int64_t i = q % owned();
+    cells_[static_cast<std::size_t>(q)] =
+        plan_cell(*policy_, owned_layer(i), decisions_[static_cast<std::size_t>(i)],
+                  sequences[static_cast<std::size_t>(q / owned())], places_);
+  });
+}
+
+void StepPlanner::fill_placement() {
+  Plan& plan = result_.plan;
+  std::vector<EpRankId> mine;
+  for (const LayerDecision& decision : decisions_)
+    mine.insert(mine.end(), decision.home.begin(), decision.home.end());
+  const std::vector<EpRankId> homes = comm_.gather_all<EpRankId>(mine);
+  plan.placement = Placement(dump_.header.num_layers(), dump_.header.num_experts);
+  auto next = homes.begin();
+  for (const LayerId l : all<LayerId>(dump_.header.num_layers()))
+    for (EpRankId& home : plan.placement.layer(l)) home = *next++;
+  plan.previous = previous_.placement;
+  plan.slot_expert = assign_slots(plan.placement, topology_.ep_size, policy_->shape().slots_per_rank,
+                                  previous_.placement, previous_.slot_expert, previous_.slots_per_rank);
+}
+
+void StepPlanner::fill_header() {
+  Plan& plan = result_.plan;
+  plan.micro_batch = places_.micro_batch;
+  plan.source_rank = places_.source_rank;
+  const bool searched = std::any_of(decisions_.begin(), decisions_.end(),
+                                    [](const LayerDecision& layer) { return layer.search_moves > 0; });
+  const PlanShape shape = policy_->shape();
+  plan.header = {.step = dump_.header.step,
+                 .policy = options_.policy,
+                 .seed = options_.seed,
+                 .tool = std::string("relibra ") + RELIBRA_VERSION,
+                 .num_experts = dump_.header.num_experts,
+                 .top_k = dump_.header.top_k,
+                 .num_micro_batches = places_.micro_batches,
+                 .topology = topology_,
+                 .slots_per_rank = shape.slots_per_rank,
+                 .replica_slots = shape.replica_slots,
+                 .physical_slots = shape.physical_slots,
+                 .replica_domain = shape.domain,
+                 .dump_digest = digest_,
+                 .search_moves = comm_.max(searched ? moves_ : std::int64_t{0}),
+                 .layers = dump_.header.layers};
+}
+
+}  // namespace
+
+double derived_move_cost() {
+  constexpr double kBytesOfParameter = 14, kNetwork = 50e9, kFlops = 400e12;
+  return (3 * kBytesOfParameter / kNetwork) / (18 / kFlops);
+}
+
+PreviousPlan previous_of(const Plan& plan) {
+  return {.layers = plan.header.layers,
+          .num_experts = plan.header.num_experts,
+          .ep_size = plan.header.topology.ep_size,
+          .slots_per_rank = plan.header.slots_per_rank,
+          .placement = plan.placement,
+          .slot_expert = plan.slot_expert};
+}
+
+PlanResult plan_step(const Comm& comm, const RoutingDump& dump, const CountedRouting& counted,
+                     const PlanOptions& options, const PreviousPlan* previous, const Progress& progress) {
+  return StepPlanner(comm, dump, counted, options, previous, progress).run();
+}
+
+}  // namespace relibra
