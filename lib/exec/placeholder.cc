@@ -1,1 +1,1 @@
-namespace relibra {}
+#include "lib/exec/transport.h"
