@@ -1,0 +1,76 @@
+#pragma once
+// What the reordering search works on: items (experts) with a load in every cell, dealt to bins (nodes, or
+// ranks of a node) of equal capacity.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/model/counts.h"
+
+namespace relibra {
+
+/// Sixteen cells side by side: what one arithmetic instruction of the search takes where the machine has it.
+struct alignas(64) Lanes {
+  static constexpr int kCount = 16;
+  float value[kCount] = {};
+};
+
+/// Loads of items, (items + 1, cells) with cells padded to whole Lanes, scaled per cell so that the mean bin
+/// has load 1: value = load * bins / total of the cell, 0 in a cell without load. The last row is all zero:
+/// the dummy item of an empty slot. Values are multiples of a power of two coarse enough that sums of any of
+/// them are exact in float, so loads of bins can be kept by adding and subtracting, in any order, without
+/// drift.
+///
+/// Example: 2 bins, 3 items with loads 1 2 5 in a cell: 0.25 0.5 1.25 (to a multiple of 2^-21).
+class ItemLoads {
+ public:
+  /// `experts` picks the items out of `loads`; cells are its M*D rows.
+  ItemLoads(const LayerLoads& loads, std::span<const std::int32_t> experts, int bins);
+
+  int items() const { return items_; }
+  int cells() const { return cells_; }      ///< cells that have any load
+  int vectors() const { return vectors_; }  ///< Lanes a row
+  int dummy() const { return items_; }
+  const Lanes* row(int item) const { return rows_.data() + static_cast<std::size_t>(item) * width(); }
+  /// Sum of an item's values over cells.
+  double total(int item) const;
+
+ private:
+  std::size_t width() const { return static_cast<std::size_t>(vectors_); }
+  int items_ = 0, cells_ = 0, vectors_ = 0;
+  std::vector<Lanes> rows_;
+};
+
+/// Items dealt to bins. Slots of bin b are [b*capacity, (b+1)*capacity); an empty slot holds the dummy item.
+class Bins {
+ public:
+  Bins(const ItemLoads& loads, int bins, int capacity);
+
+  int bins() const { return bins_; }
+  int capacity() const { return capacity_; }
+  int slots() const { return bins_ * capacity_; }
+  std::vector<std::int32_t>& slot_item() { return slot_item_; }
+  const std::vector<std::int32_t>& slot_item() const { return slot_item_; }
+  /// (vectors) load of a bin, kept by the search through swaps.
+  Lanes* load(int bin) { return load_.data() + static_cast<std::size_t>(bin * vectors_); }
+  const Lanes* load(int bin) const { return load_.data() + static_cast<std::size_t>(bin * vectors_); }
+
+  /// (items) bin of each item.
+  std::vector<std::int32_t> bin_of_item() const;
+  /// Puts every item where `bin_of` says, at most `capacity` a bin; loads are summed anew.
+  void assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of);
+
+ private:
+  int bins_, capacity_, vectors_;
+  std::vector<std::int32_t> slot_item_;
+  std::vector<Lanes> load_;
+};
+
+/// Longest-processing-time on totals over cells: items from the heaviest down, each to the lightest bin that
+/// is not full (lowest number on a tie). (items) bin of each.
+std::vector<std::int32_t> largest_first(const ItemLoads& loads, int bins, int capacity);
+
+/// Renumbers bins so that as many items as a greedy matching finds keep their bin of `before` (-1: none).
+void match_bins(std::span<std::int32_t> bin_of, std::span<const std::int32_t> before, int bins);
+
+}  // namespace relibra
