@@ -18,20 +18,26 @@ struct CountOptions {
 
 /// What was seen on the way, the same on every rank.
 struct RoutingFindings {
-  std::int64_t assignments = 0;  ///< recorded routes
-  std::int64_t missing = 0;      ///< routes not recorded
-  std::vector<std::string>
-      suspicions;  ///< one line each, for people: constant layers, dominant experts, rows 0..K-1
+  std::int64_t assignments = 0;         ///< recorded routes
+  std::int64_t missing = 0;             ///< routes not recorded
+  std::vector<std::string> suspicions;  ///< one line each, for people (count/suspicion.h)
 };
 
+/// Example: E = 3, K = 2, L = 1, one sequence of rows (0 2) (2 1): counts.of(0, 0) = 1 1 2, 4 assignments.
 struct CountedRouting {
   SequenceCounts counts;  ///< of the layers share_of(L, rank, size)
   std::string digest;     ///< "c1-" and 16 hex digits, docs/formats.md
   RoutingFindings findings;
 };
 
-/// Collective. Throws Fault::input, agreed, with file-independent place (sequence, row, layer) of the first
-/// fault and the number of all: an id >= E, an id twice in a row, more missing routes than allowed.
+/// Collective. The result is the same for any number of ranks and threads and any block size.
+///
+/// Throws Fault::input, agreed, with the place (source.place_of, sequence, row of the joined dump, layer) of
+/// the first fault in dump order and the number of all: an id >= E, an expert twice in the top-k of one row
+/// and layer; else where the share of missing routes is over max_missing.
+///
+/// Memory of a rank: two blocks, a table of the sequences that its rows belong to (L, those sequences, E) and
+/// its result, 4 bytes a count; (L, E) more a thread.
 CountedRouting count_routing(const Comm& comm, RoutingSource& source, const CountOptions& options);
 
 }  // namespace relibra

@@ -113,6 +113,9 @@ class RoutingSource {
   virtual void read(std::span<const Range> ranges, std::size_t block_bytes, bool with_weights,
                     const BlockFn& take) = 0;
 
+  /// Where a row of the joined dump comes from, for messages: "step7.h5:/experts". Local.
+  virtual std::string place_of(std::int64_t /*row*/) const { return "/experts"; }
+
   std::int64_t bytes_read() const { return bytes_read_; }  ///< local, ids and weights, so far
 
  protected:
