@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "lib/comm/comm.h"
 #include "lib/count/count.h"
 #include "lib/model/memory_source.h"
+#include "tests/support/shared_data.h"
 
 namespace relibra {
 namespace {
@@ -19,7 +19,7 @@ TEST(Digest, TextHasSixteenDigits) {
 }
 
 /// The int16 values behind the header of a version 1 .npy file.
-std::vector<std::int16_t> read_npy(const std::string& path) {
+std::vector<std::int16_t> read_npy(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream all;
   all << file.rdbuf();
@@ -34,14 +34,12 @@ std::vector<std::int16_t> read_npy(const std::string& path) {
 
 // The digests that docs/formats.md gives for the three records, (117, 27, 6) ids of 64 experts.
 TEST(Digest, OfTheRecordsIsAsPublished) {
-  const char* shared = std::getenv("RELIBRA_SHARED");
-  const char* source = std::getenv("SOURCE");
-  const std::string folder = (shared ? shared : std::string(source ? source : ".") + "/../shared");
+  const auto folder = test::shared_folder() / "data/megatron_ds16b";
   const std::pair<const char*, const char*> records[] = {{"eager_eb80b74", "c1-4e8499995f72413e"},
                                                          {"eager_ecb5dfa", "c1-d6d58806f4eea1e9"},
                                                          {"cudagraph_eb80b74", "c1-399d6400a5b1dff8"}};
   for (const auto& [name, digest] : records) {
-    const auto path = folder + "/data/megatron_ds16b/megatron_ds16b_" + name + "_117x27x6_int16.npy";
+    const auto path = folder / (std::string("megatron_ds16b_") + name + "_117x27x6_int16.npy");
     const auto ids = read_npy(path);
     if (ids.empty()) GTEST_SKIP() << "no " << path << "; set RELIBRA_SHARED";
     RoutingDump dump;
