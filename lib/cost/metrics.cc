@@ -87,16 +87,17 @@ double busiest_per_token(const CrossNodePairs& pairs, int nodes, std::int64_t ro
   return ratio(pairs.busiest * nodes, rows);
 }
 
-void sample_cells(const Plan& plan, const PlanCells& cells, PlanSamples& out) {
+void sample_cells(const Plan& plan, const PlanCells& cells, std::span<const std::int64_t> rank_tokens_static,
+                  std::span<const std::int64_t> rank_tokens, PlanSamples& out) {
   const Topology& t = plan.header.topology;
   const auto width = static_cast<std::size_t>(t.ep_size), world = static_cast<std::size_t>(t.world());
   for (std::int64_t cell = cells.cells.first; cell < cells.cells.last; ++cell) {
     const auto row = static_cast<std::size_t>(cell - cells.cells.first) * world;
     for (GroupId g : all<GroupId>(t.ep_groups)) {
-      const auto loads_of = [&](const std::vector<std::int64_t>& table) {
-        return measure_loads(t, std::span(table).subspan(row + g.index() * width, width));
+      const auto loads_of = [&](std::span<const std::int64_t> table) {
+        return measure_loads(t, table.subspan(row + g.index() * width, width));
       };
-      const auto before = loads_of(cells.rank_tokens_static), after = loads_of(cells.rank_tokens);
+      const auto before = loads_of(rank_tokens_static), after = loads_of(rank_tokens);
       if (before && after)
         out.groups.push_back({.cell = cell, .group = g.value(), .before = *before, .after = *after});
     }

@@ -87,9 +87,10 @@ struct PlanSamples {
   std::vector<CellSample> cells;
 };
 
-/// Appends the samples of a range of cells that its own tables give: loads and copies, no traffic, no replica
-/// bound. Ids must be in range.
-void sample_cells(const Plan& plan, const PlanCells& cells, PlanSamples& out);
+/// Appends the samples of a range of cells that tables of rank loads (cells, W) give, before and after: loads
+/// and copies, no traffic, no replica bound. Ids must be in range.
+void sample_cells(const Plan& plan, const PlanCells& cells, std::span<const std::int64_t> rank_tokens_static,
+                  std::span<const std::int64_t> rank_tokens, PlanSamples& out);
 
 /// Statistics of one side.
 struct SideSummary {

@@ -95,7 +95,8 @@ PlanCells small_cells() {
 TEST(Summarise, LayersWithoutLoadCountForCopiesOnly) {
   const Plan plan = small_plan();
   PlanSamples samples;
-  sample_cells(plan, small_cells(), samples);
+  const PlanCells cells = small_cells();
+  sample_cells(plan, cells, cells.rank_tokens_static, cells.rank_tokens, samples);
   ASSERT_EQ(samples.groups.size(), 1u);
   ASSERT_EQ(samples.cells.size(), 2u);
   samples.cells[0].rows = 3;
