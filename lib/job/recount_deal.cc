@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/parallel.h"
 #include "lib/base/random.h"
 
 namespace relibra {
@@ -41,9 +42,7 @@ MicroBatchDealer::MicroBatchDealer(const RoutingDump& dump, const Plan& plan, co
       top_k_(static_cast<std::size_t>(dump.header.top_k)),
       blocks_(Placement::contiguous(1, dump.header.num_experts, topology_.ep_size)),
       layers_(static_cast<std::size_t>(dump.header.num_layers())) {
-  const int layers = dump.header.num_layers();
-#pragma omp parallel for schedule(static)
-  for (int l = 0; l < layers; ++l) prepare(LayerId(l));
+  parallel_for(dump.header.num_layers(), [&](std::int64_t l) { prepare(LayerId(l)); });
 }
 
 void MicroBatchDealer::prepare(LayerId l) {
@@ -58,6 +57,7 @@ void MicroBatchDealer::prepare(LayerId l) {
   if (topology_.domains_per_group() > 1) {
     layer.lanes = LaneTable(topology_.domains_per_group(), layer.before_node, layer.after_node);
     layer.touched.resize(bins * 2 * static_cast<std::size_t>(layer.lanes.lanes()));
+    layer.touched_last.resize(2 * static_cast<std::size_t>(layer.lanes.lanes()));
   }
   take_own_split(l);
   queue_copies_elsewhere(l);
@@ -175,7 +175,8 @@ void MicroBatchDealer::deal_by_queue(Layer& layer, const T* ids, const Segment& 
   const auto& queue_of = layer.queue_of[group_of(segment.bin).index()];
   const auto lanes = static_cast<std::size_t>(layer.lanes.lanes());
   std::uint32_t* before = layer.touched.data() + segment.bin * 2 * lanes;
-  std::vector<std::int64_t> seen(2 * lanes, -1);  // row that touched a node last
+  std::vector<std::int64_t>& seen = layer.touched_last;
+  std::fill(seen.begin(), seen.end(), -1);
   for (std::int64_t row = 0; row < segment.rows; ++row, ids += layers_.size() * top_k_) {
     const auto touch = [&](std::size_t lane) {
       if (seen[lane] != row) ++before[lane];
