@@ -31,6 +31,7 @@ struct RoutingHeader {
 /// Per sequence of the joined dump; optional columns are empty where the dump lacks them.
 struct Sequences {
   std::vector<std::int64_t> row_offset{0};  ///< (S+1) rows of sequence i are [row_offset[i], row_offset[i+1])
+  std::vector<std::int64_t> row_start = {};      ///< (S) or empty: position of the first recorded row
   std::vector<std::int64_t> num_tokens = {};     ///< (S) tokens the trainer processes, at least the rows
   std::vector<std::int32_t> micro_batch = {};    ///< (S) or empty
   std::vector<std::int32_t> source_rank = {};    ///< (S) or empty

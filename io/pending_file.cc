@@ -1,0 +1,90 @@
+#include "io/pending_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+#include "lib/comm/agree.h"
+
+namespace relibra::io {
+namespace {
+
+// One file at a time is pending in a process; a handler may read the name once the flag is up.
+char pending_path[PATH_MAX];
+std::atomic<bool> is_pending{false};
+
+[[noreturn]] void throw_errno(const std::string& where, const char* what) {
+  throw_environment({.where = where,
+                     .found = std::string(what) + ": " + std::strerror(errno),
+                     .advice = "look at free space, quota and permissions there"});
+}
+
+void sync_to_disk(const std::string& path, const std::string& shown) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw_errno(shown, "cannot open it to flush it");
+  const int result = fsync(file);
+  close(file);
+  // Some file systems have nothing to flush for a folder and say so.
+  if (result != 0 && errno != EINVAL) throw_errno(shown, "cannot flush it");
+}
+
+std::filesystem::path folder_of(const std::string& target) {
+  const auto folder = std::filesystem::path(target).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+void require_writable(const std::string& target) {
+  const auto folder = folder_of(target);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw_environment({.where = target,
+                       .expected = "a folder " + folder.string() + " to write it into",
+                       .found = "none",
+                       .advice = "make it or choose another name"});
+  if (std::filesystem::is_directory(target, ignored))
+    throw_environment({.where = target, .expected = "the name of a file", .found = "a folder"});
+  if (access(folder.c_str(), W_OK) != 0)
+    throw_environment({.where = target, .expected = "a writable folder", .found = "no permission"});
+}
+
+}  // namespace
+
+PendingFile::PendingFile(const Comm& comm, std::string target) : comm_(comm), target_(std::move(target)) {
+  agreed(comm, [&] {
+    if (!comm.root()) return;
+    require_writable(target_);
+    const auto name = std::filesystem::path(target_).filename().string();
+    path_ = (folder_of(target_) / ("." + name + "." + std::to_string(getpid()) + ".partial")).string();
+    if (path_.size() >= sizeof pending_path)
+      throw_environment({.where = target_, .expected = "a shorter path", .found = "one over the limit"});
+    std::strcpy(pending_path, path_.c_str());
+    is_pending = true;
+  });
+  comm.broadcast(path_);
+}
+
+PendingFile::~PendingFile() {
+  if (comm_.root() && !committed_) remove_pending_file_in_signal_handler();
+}
+
+void PendingFile::commit() {
+  agreed(comm_, [&] {
+    if (!comm_.root()) return;
+    sync_to_disk(path_, target_);
+    if (std::rename(path_.c_str(), target_.c_str()) != 0) throw_errno(target_, "cannot rename to it");
+    is_pending = false;
+    committed_ = true;
+    sync_to_disk(folder_of(target_).string(), target_);
+  });
+}
+
+void remove_pending_file_in_signal_handler() {
+  if (is_pending.exchange(false)) unlink(pending_path);
+}
+
+}  // namespace relibra::io
