@@ -93,7 +93,7 @@ TEST(DumpFile, ZeroRowsAndZeroSequences) {
 TEST(DumpFile, HandsOutEachRanksOwnRanges) {
   const Comm comm = Comm::world();
   const TempFolder folder;
-  test::tiny_dump();  // L*K = 4 ids a row, 5 rows, u8
+  // L*K = 4 ids a row, 5 rows, u8
   if (comm.root()) test::tiny_dump().write(folder / "dump.h5");
   comm.barrier();
   const auto file = io::open_dump(comm, {folder / "dump.h5"});
