@@ -3,7 +3,7 @@
 // backend chooses N and calls them for every row and every run of N columns (then N = 1 for what is left of a
 // row).
 #include "kernels/backend.h"
-#include "kernels/bodies/host_device.h"
+#include "kernels/bodies/columns.h"
 
 namespace relibra::kernels {
 
@@ -18,16 +18,18 @@ template <class T, int N>
 RELIBRA_HOST_DEVICE void combine_columns(const CombineRows& args, std::int64_t row, std::int64_t column) {
   float sum[N];
   const std::int64_t at = row * args.width + column;
-  const T* base = static_cast<const T*>(args.base);
-  for (int c = 0; c < N; ++c) sum[c] = base ? to_float(base[at + c]) : 0.0f;
+  for (int c = 0; c < N; ++c) sum[c] = 0.0f;
+  if (args.base) {
+    const auto base = load_columns<T, N>(static_cast<const T*>(args.base) + at);
+    for (int c = 0; c < N; ++c) sum[c] = to_float(base[c]);
+  }
   for (std::int32_t j = args.offset[row]; j < args.offset[row + 1]; ++j) {
     const std::int64_t from = args.index[j];
-    const T* in = static_cast<const T*>(args.in) + from * args.width + column;
+    const auto in = load_columns<T, N>(static_cast<const T*>(args.in) + from * args.width + column);
     const float weight = args.weight ? args.weight[from] : 1.0f;
     for (int c = 0; c < N; ++c) sum[c] += weight * to_float(in[c]);
   }
-  T* out = static_cast<T*>(args.out) + at;
-  for (int c = 0; c < N; ++c) out[c] = from_float<T>(sum[c]);
+  store_columns<T, N>(static_cast<T*>(args.out) + at, sum);
 }
 
 }  // namespace relibra::kernels
