@@ -27,6 +27,9 @@ inline constexpr int kChannels = 3;
 std::vector<RankId> channel_ranks(const Topology& topology, ReplicaDomain domain, Channel channel,
                                   RankId rank);
 
+/// Position of `rank` in such a list. Throws Fault::environment where it is not there.
+int index_in(const std::vector<RankId>& members, RankId rank);
+
 struct Outgoing {
   RankId to;
   const void* data = nullptr;
@@ -74,8 +77,13 @@ class Transport {
   /// Moves host communication on and looks for errors of the network; cheap, called between GEMM tiles.
   virtual void poll() = 0;
 
-  /// Seconds from begin() until the batch was complete. After finish(), until the next begin().
-  virtual double seconds(Ticket ticket) const = 0;
+  /// When a batch began (its sends could start) and when it was complete. Passed after finish(), and valid
+  /// until the next begin().
+  struct Flight {
+    kernels::Event* begun = nullptr;
+    kernels::Event* done = nullptr;
+  };
+  virtual Flight flight(Ticket ticket) const = 0;
 
   /// Blocks until every batch is complete and `stream` has run dry, polling for errors, with the time-out.
   /// Ends the step: tickets are void after the next begin().
