@@ -6,36 +6,11 @@
 #include <vector>
 
 #include "lib/base/random.h"
-
-// One version a vector width, chosen at load time. All do the same operations on the same 16 lanes in the
-// same order (no fused multiply-add), so all decide alike.
-#define RELIBRA_ANY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#include "lib/planning/lanes.h"
+#include "lib/planning/neighbours.h"
 
 namespace relibra {
 namespace {
-
-using Vector = float __attribute__((vector_size(64), may_alias));
-
-const Vector* vectors_of(const Lanes* lanes) {
-  return reinterpret_cast<const Vector*>(lanes);
-}
-Vector* vectors_of(Lanes* lanes) {
-  return reinterpret_cast<Vector*>(lanes);
-}
-
-[[gnu::always_inline]] inline void to_power_16(Vector& x) {
-  x *= x;
-  x *= x;
-  x *= x;
-  x *= x;
-}
-
-/// Sum of the lanes, always by halves.
-[[gnu::always_inline]] inline float sum_of(const Vector& x) {
-  float half[8];
-  for (int k = 0; k < 8; ++k) half[k] = x[k] + x[k + 8];
-  return ((half[0] + half[4]) + (half[2] + half[6])) + ((half[1] + half[5]) + (half[3] + half[7]));
-}
 
 /// -ln(u) at the midpoints of equal shares of (0, 1): what a worsening is compared with, in temperatures.
 /// Made of basic operations only, because a library's logarithm may differ between machines in the last bit.
@@ -62,11 +37,35 @@ class Exponentials {
 
 /// From `start` down to `start / 2^halvings`, halving at equal distances and straight in between.
 struct Schedule {
-  float start, halvings;
+  double start, halvings;
   float at(std::int64_t move, std::int64_t moves) const {
-    const double e = static_cast<double>(halvings) * static_cast<double>(move) / static_cast<double>(moves);
+    const double e = halvings * static_cast<double>(move) / static_cast<double>(moves);
     const int whole = static_cast<int>(e);
-    return static_cast<float>(std::ldexp(static_cast<double>(start) * (1 - (e - whole) / 2), -whole));
+    return static_cast<float>(std::ldexp(start * (1 - (e - whole) / 2), -whole));
+  }
+};
+
+/// Change in the number of priced items when item a leaves bin p for q and b comes the other way.
+int newly_moved(const BinObjective& objective, int a, int p, int b, int q) {
+  const auto before = [&](int item) {
+    const auto i = static_cast<std::size_t>(item);
+    return i < objective.before.size() ? objective.before[i] : -1;
+  };
+  return (before(a) == p) - (before(a) == q) + (before(b) == q) - (before(b) == p);
+}
+
+/// Bits of one random number as several choices.
+struct Draw {
+  std::uint64_t bits;
+  std::uint32_t item(std::uint32_t bound) const { return below(bits, bound); }
+  std::uint32_t partner(std::uint32_t bound) const { return below(bits >> 18, bound); }
+  std::uint32_t dummy(std::uint32_t bound) const { return below(bits >> 36, bound); }
+  bool blind() const { return (bits >> 50 & 15) == 0; }
+  std::uint64_t exponential() const { return bits >> 54; }
+
+ private:
+  static std::uint32_t below(std::uint64_t bits, std::uint32_t bound) {
+    return static_cast<std::uint32_t>(((bits & 0x3FFFF) * bound) >> 18);
   }
 };
 
@@ -74,81 +73,79 @@ struct Search {
   const ItemLoads& loads;
   Bins& bins;
   const BinObjective& objective;
-  std::vector<float> energy = {};  ///< (bins) sum over cells of load^16
-
-  int before(int item) const {
-    return item == loads.dummy() || objective.before.empty()
-               ? -1
-               : objective.before[static_cast<std::size_t>(item)];
-  }
-  /// Change in the number of priced items when `a` leaves bin p for q and `b` comes the other way.
-  int newly_moved(int a, int p, int b, int q) const {
-    const int home_a = before(a), home_b = before(b);
-    return (home_a == p) - (home_a == q) + (home_b == q) - (home_b == p);
-  }
+  Neighbours neighbours;
+  Random random;
+  std::vector<float> energy;  ///< (bins) sum over cells of load^16
 };
 
-RELIBRA_ANY_WIDTH void sum_energy(Search& s, int bin) {
-  const Vector* load = vectors_of(s.bins.load(bin));
+[[gnu::always_inline]] inline void to_power_16(Vector& x) {
+  x *= x;
+  x *= x;
+  x *= x;
+  x *= x;
+}
+
+RELIBRA_ANY_WIDTH float energy_of(const Lanes* load, int vectors) {
   Vector sum{};
-  for (int v = 0; v < s.loads.vectors(); ++v) {
-    Vector x = load[v];
+  for (int v = 0; v < vectors; ++v) {
+    Vector x = vectors_of(load)[v];
     to_power_16(x);
     sum += x;
   }
-  s.energy[static_cast<std::size_t>(bin)] = sum_of(sum);
+  return sum_of(sum);
 }
 
-void swap_slots(Search& s, int slot_a, int slot_b) {
-  auto& item = s.bins.slot_item();
-  const int p = slot_a / s.bins.capacity(), q = slot_b / s.bins.capacity();
-  const Vector* a = vectors_of(s.loads.row(item[static_cast<std::size_t>(slot_a)]));
-  const Vector* b = vectors_of(s.loads.row(item[static_cast<std::size_t>(slot_b)]));
-  Vector *load_p = vectors_of(s.bins.load(p)), *load_q = vectors_of(s.bins.load(q));
-  for (int v = 0; v < s.loads.vectors(); ++v) {
-    const Vector change = b[v] - a[v];
-    load_p[v] += change;
-    load_q[v] -= change;
-  }
-  std::swap(item[static_cast<std::size_t>(slot_a)], item[static_cast<std::size_t>(slot_b)]);
+/// A slot to swap `item` with: mostly one whose item is much like it, now and then any. May be in its own
+/// bin.
+[[gnu::always_inline]] inline std::uint32_t partner_slot(const Search& s, const Draw& draw,
+                                                         std::int32_t item) {
+  if (draw.blind()) return draw.partner(static_cast<std::uint32_t>(s.bins.slots()));
+  const int items = s.loads.items();
+  std::int32_t like = s.neighbours.of(item)[draw.partner(static_cast<std::uint32_t>(s.neighbours.near()))];
+  if (like == items)
+    like += static_cast<std::int32_t>(draw.dummy(static_cast<std::uint32_t>(s.bins.slots() - items)));
+  return s.bins.slot_of(like);
 }
 
 /// Tries `count` swaps at one temperature.
-RELIBRA_ANY_WIDTH void anneal_run(Search& s, Random& random, const Exponentials& exponential, int count,
-                                  float temperature, float price) {
-  const auto slots = static_cast<std::uint32_t>(s.bins.slots()),
-             capacity = static_cast<std::uint32_t>(s.bins.capacity());
+RELIBRA_ANY_WIDTH void anneal_run(Search& s, int count, float temperature, float price) {
+  static const Exponentials exponential;
+  const auto items = static_cast<std::uint32_t>(s.loads.items());
   const int vectors = s.loads.vectors();
-  const bool priced = price > 0;
-  for (int n = 0; n < count; ++n) {
-    const std::uint64_t bits = random.next();
-    // Two slots of different bins: the second one counts on from the first one's bin.
-    const auto slot_a = static_cast<std::uint32_t>(((bits & 0xFFFFFFu) * slots) >> 24);
-    const std::uint32_t p = slot_a / capacity;
-    auto slot_b = static_cast<std::uint32_t>((((bits >> 24) & 0xFFFFFFu) * (slots - capacity)) >> 24);
-    if (slot_b >= p * capacity) slot_b += capacity;
-    const std::uint32_t q = slot_b / capacity;
-    const int item_a = s.bins.slot_item()[slot_a], item_b = s.bins.slot_item()[slot_b];
+  Random random = s.random;
+  while (count > 0) {
+    const Draw draw{random.next()};
+    const auto item_a = static_cast<std::int32_t>(draw.item(items));
+    const std::uint32_t slot_a = s.bins.slot_of(item_a), slot_b = partner_slot(s, draw, item_a);
+    const int p = s.bins.bin_of_slot(slot_a), q = s.bins.bin_of_slot(slot_b);
+    if (p == q) continue;
+    --count;
+    const std::int32_t item_b = s.bins.item_in(slot_b);
     const Vector *a = vectors_of(s.loads.row(item_a)), *b = vectors_of(s.loads.row(item_b));
-    const Vector *load_p = vectors_of(s.bins.load(static_cast<int>(p))),
-                 *load_q = vectors_of(s.bins.load(static_cast<int>(q)));
-    Vector sum{};
+    const Vector *load_p = vectors_of(s.bins.load(p)), *load_q = vectors_of(s.bins.load(q));
+    Vector *trial_p = vectors_of(s.bins.trial(0)), *trial_q = vectors_of(s.bins.trial(1));
+    Vector sum_p{}, sum_q{};
     for (int v = 0; v < vectors; ++v) {
       const Vector change = b[v] - a[v];
       Vector x = load_p[v] + change, y = load_q[v] - change;
+      trial_p[v] = x;
+      trial_q[v] = y;
       to_power_16(x);
       to_power_16(y);
-      sum += x + y;
+      sum_p += x;
+      sum_q += y;
     }
-    float worse = sum_of(sum) - (s.energy[p] + s.energy[q]);
-    if (priced)
-      worse +=
-          price * static_cast<float>(s.newly_moved(item_a, static_cast<int>(p), item_b, static_cast<int>(q)));
-    if (worse > temperature * exponential[bits >> 48]) continue;
-    swap_slots(s, static_cast<int>(slot_a), static_cast<int>(slot_b));
-    sum_energy(s, static_cast<int>(p));
-    sum_energy(s, static_cast<int>(q));
+    float energy_p, energy_q;
+    sums_of(sum_p, sum_q, energy_p, energy_q);
+    float &was_p = s.energy[static_cast<std::size_t>(p)], &was_q = s.energy[static_cast<std::size_t>(q)];
+    float worse = (energy_p + energy_q) - (was_p + was_q);
+    if (price > 0) worse += price * static_cast<float>(newly_moved(s.objective, item_a, p, item_b, q));
+    if (worse > temperature * exponential[draw.exponential()]) continue;
+    s.bins.swap_to_trial(slot_a, p, slot_b, q);
+    was_p = energy_p;
+    was_q = energy_q;
   }
+  s.random = random;
 }
 
 /// Largest load of a cell over all bins but two, for all cells.
@@ -163,46 +160,43 @@ void largest_of_others(const Bins& bins, int vectors, int p, int q, std::vector<
   }
 }
 
-[[gnu::always_inline]] inline void raise_to(Vector& x, const Vector& y) {
-  x = x > y ? x : y;
+/// Sum over cells of the largest of the others, and of two bins' loads after items a and b change places; the
+/// two loads go to the trial rows.
+RELIBRA_ANY_WIDTH float try_swap(const Lanes* others, const Lanes* row_a, const Lanes* row_b,
+                                 const Lanes* load_p, const Lanes* load_q, int vectors, Lanes* trial_p,
+                                 Lanes* trial_q) {
+  Vector sum{};
+  for (int v = 0; v < vectors; ++v) {
+    const Vector change = vectors_of(row_b)[v] - vectors_of(row_a)[v];
+    const Vector x = vectors_of(load_p)[v] + change, y = vectors_of(load_q)[v] - change;
+    vectors_of(trial_p)[v] = x;
+    vectors_of(trial_q)[v] = y;
+    Vector top = vectors_of(others)[v];
+    raise_to(top, x);
+    raise_to(top, y);
+    sum += top;
+  }
+  return sum_of(sum);
 }
 
-/// Tries every swap between two bins; true if one was made.
-RELIBRA_ANY_WIDTH bool descend_pair(Search& s, int p, int q, const std::vector<Lanes>& others) {
-  const int vectors = s.loads.vectors(), capacity = s.bins.capacity();
-  const Vector *rest = vectors_of(others.data()), *load_p = vectors_of(s.bins.load(p)),
-               *load_q = vectors_of(s.bins.load(q));
-  const auto now = [&] {
-    Vector sum{};
-    for (int v = 0; v < vectors; ++v) {
-      Vector top = rest[v];
-      raise_to(top, load_p[v]);
-      raise_to(top, load_q[v]);
-      sum += top;
-    }
-    return sum_of(sum);
+/// Makes every swap between two bins that lowers the objective; true if there was one.
+bool descend_pair(const ItemLoads& loads, Bins& bins, const BinObjective& objective, int p, int q,
+                  const Lanes* others) {
+  const auto attempt = [&](std::int32_t a, std::int32_t b) {
+    return try_swap(others, loads.row(a), loads.row(b), bins.load(p), bins.load(q), loads.vectors(),
+                    bins.trial(0), bins.trial(1));
   };
-  float current = now();
+  float current = attempt(loads.items(), loads.items());  // no change: the objective as it is
   bool any = false;
-  for (int i = p * capacity; i < (p + 1) * capacity; ++i)
-    for (int j = q * capacity; j < (q + 1) * capacity; ++j) {
-      const int item_a = s.bins.slot_item()[static_cast<std::size_t>(i)],
-                item_b = s.bins.slot_item()[static_cast<std::size_t>(j)];
-      const Vector *a = vectors_of(s.loads.row(item_a)), *b = vectors_of(s.loads.row(item_b));
-      Vector sum{};
-      for (int v = 0; v < vectors; ++v) {
-        const Vector change = b[v] - a[v];
-        const Vector x = load_p[v] + change, y = load_q[v] - change;
-        Vector top = rest[v];
-        raise_to(top, x);
-        raise_to(top, y);
-        sum += top;
-      }
-      const float after = sum_of(sum);
-      const double gain =
-          static_cast<double>(current) - after - s.objective.price * s.newly_moved(item_a, p, item_b, q);
-      if (gain <= 0) continue;
-      swap_slots(s, i, j);
+  const auto slots = static_cast<std::uint32_t>(bins.capacity()),
+             first_p = static_cast<std::uint32_t>(p) * slots, first_q = static_cast<std::uint32_t>(q) * slots;
+  for (std::uint32_t i = first_p; i < first_p + slots; ++i)
+    for (std::uint32_t j = first_q; j < first_q + slots; ++j) {
+      const std::int32_t a = bins.item_in(i), b = bins.item_in(j);
+      const float after = attempt(a, b);
+      if (static_cast<double>(current) - after <= objective.price * newly_moved(objective, a, p, b, q))
+        continue;
+      bins.swap_to_trial(i, p, j, q);
       current = after;
       any = true;
     }
@@ -216,7 +210,7 @@ double evaluate(const ItemLoads& loads, const Bins& bins, const BinObjective& ob
   largest_of_others(bins, loads.vectors(), -1, -1, largest);
   double sum = 0;
   for (const Lanes& lanes : largest)
-    for (float x : lanes.value) sum += x;
+    for (float x : lanes.value) sum += static_cast<double>(x);
   const auto bin_of = bins.bin_of_item();
   for (std::size_t i = 0; i < objective.before.size(); ++i)
     if (objective.before[i] >= 0 && objective.before[i] != bin_of[i]) sum += objective.price;
@@ -225,29 +219,27 @@ double evaluate(const ItemLoads& loads, const Bins& bins, const BinObjective& ob
 
 void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, std::int64_t moves,
             std::uint64_t seed) {
-  if (bins.bins() < 2 || loads.cells() == 0 || moves <= 0) return;
-  static const Exponentials exponential;
+  if (bins.bins() < 2 || loads.items() < 2 || loads.cells() == 0 || moves <= 0) return;
   constexpr int kRun = 128;  // moves at one temperature
-  const auto cells = static_cast<float>(loads.cells());
-  const Schedule schedule{.start = 3e-2f * cells, .halvings = 7};
-  Search search{loads, bins, objective, std::vector<float>(static_cast<std::size_t>(bins.bins()))};
-  for (int b = 0; b < bins.bins(); ++b) sum_energy(search, b);
-  Random random(seed);
+  constexpr int kNear = 10;  // items alike
+  const Schedule schedule{.start = 2e-2 * loads.cells(), .halvings = 6};
+  Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
+                Random(seed), {}};
+  for (int b = 0; b < bins.bins(); ++b) search.energy.push_back(energy_of(bins.load(b), loads.vectors()));
   for (std::int64_t done = 0; done < moves; done += kRun)
-    anneal_run(search, random, exponential, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)),
-               schedule.at(done, moves), static_cast<float>(16 * objective.price));
+    anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),
+               static_cast<float>(16 * objective.price));
 }
 
 void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective) {
   if (bins.bins() < 2 || loads.cells() == 0) return;
-  Search search{loads, bins, objective};
   std::vector<Lanes> others(static_cast<std::size_t>(loads.vectors()));
   for (bool any = true; any;) {
     any = false;
     for (int p = 0; p < bins.bins(); ++p)
       for (int q = p + 1; q < bins.bins(); ++q) {
         largest_of_others(bins, loads.vectors(), p, q, others);
-        any |= descend_pair(search, p, q, others);
+        any |= descend_pair(loads, bins, objective, p, q, others.data());
       }
   }
 }

@@ -42,31 +42,44 @@ double ItemLoads::total(int item) const {
 }
 
 Bins::Bins(const ItemLoads& loads, int bins, int capacity)
-    : bins_(bins),
+    : items_(loads.items()),
+      bins_(bins),
       capacity_(capacity),
       vectors_(loads.vectors()),
-      slot_item_(static_cast<std::size_t>(bins * capacity), loads.dummy()),
-      load_(static_cast<std::size_t>(bins * loads.vectors())) {}
+      slot_item_(static_cast<std::size_t>(bins * capacity)),
+      slot_of_(slot_item_.size()),
+      bin_of_slot_(slot_item_.size()),
+      load_(static_cast<std::size_t>(bins + 2) * width()),
+      row_of_(static_cast<std::size_t>(bins)),
+      trial_{bins, bins + 1} {
+  std::iota(row_of_.begin(), row_of_.end(), 0);
+  for (std::size_t s = 0; s < bin_of_slot_.size(); ++s)
+    bin_of_slot_[s] = static_cast<std::int32_t>(s) / capacity;
+}
 
 std::vector<std::int32_t> Bins::bin_of_item() const {
-  const auto dummy = *std::max_element(slot_item_.begin(), slot_item_.end());
-  std::vector<std::int32_t> bin_of(static_cast<std::size_t>(dummy) + 1);
-  for (std::size_t s = 0; s < slot_item_.size(); ++s)
-    bin_of[static_cast<std::size_t>(slot_item_[s])] = static_cast<std::int32_t>(s) / capacity_;
+  std::vector<std::int32_t> bin_of;
+  for (int i = 0; i < items_; ++i) bin_of.push_back(bin_of_slot(slot_of(i)));
   return bin_of;
 }
 
 void Bins::assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of) {
-  std::fill(slot_item_.begin(), slot_item_.end(), loads.dummy());
+  std::fill(slot_item_.begin(), slot_item_.end(), -1);
   std::fill(load_.begin(), load_.end(), Lanes{});
   std::vector<std::int32_t> filled(static_cast<std::size_t>(bins_));
-  for (int i = 0; i < loads.items(); ++i) {
+  for (int i = 0; i < items_; ++i) {
     const int bin = bin_of[static_cast<std::size_t>(i)];
     auto& next = filled[static_cast<std::size_t>(bin)];
     assert(next < capacity_);
     slot_item_[static_cast<std::size_t>(bin * capacity_ + next++)] = i;
+    Lanes* sum = load_.data() + static_cast<std::size_t>(row_of_[static_cast<std::size_t>(bin)]) * width();
     for (int v = 0; v < vectors_; ++v)
-      for (int k = 0; k < Lanes::kCount; ++k) load(bin)[v].value[k] += loads.row(i)[v].value[k];
+      for (int k = 0; k < Lanes::kCount; ++k) sum[v].value[k] += loads.row(i)[v].value[k];
+  }
+  std::int32_t dummy = items_;
+  for (std::size_t s = 0; s < slot_item_.size(); ++s) {
+    if (slot_item_[s] < 0) slot_item_[s] = dummy++;
+    slot_of_[static_cast<std::size_t>(slot_item_[s])] = static_cast<std::uint32_t>(s);
   }
 }
 

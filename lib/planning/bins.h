@@ -1,8 +1,10 @@
 #pragma once
 // What the reordering search works on: items (experts) with a load in every cell, dealt to bins (nodes, or
 // ranks of a node) of equal capacity.
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lib/model/counts.h"
@@ -15,7 +17,7 @@ struct alignas(64) Lanes {
   float value[kCount] = {};
 };
 
-/// Loads of items, (items + 1, cells) with cells padded to whole Lanes, scaled per cell so that the mean bin
+/// Loads of items, (items, cells) with cells padded to whole Lanes, scaled per cell so that the mean bin
 /// has load 1: value = load * bins / total of the cell, 0 in a cell without load. The last row is all zero:
 /// the dummy item of an empty slot. Values are multiples of a power of two coarse enough that sums of any of
 /// them are exact in float, so loads of bins can be kept by adding and subtracting, in any order, without
@@ -30,8 +32,10 @@ class ItemLoads {
   int items() const { return items_; }
   int cells() const { return cells_; }      ///< cells that have any load
   int vectors() const { return vectors_; }  ///< Lanes a row
-  int dummy() const { return items_; }
-  const Lanes* row(int item) const { return rows_.data() + static_cast<std::size_t>(item) * width(); }
+  /// (vectors) loads of an item; zeros from items() on, for the dummy items of empty slots.
+  const Lanes* row(int item) const {
+    return rows_.data() + static_cast<std::size_t>(std::min(item, items_)) * width();
+  }
   /// Sum of an item's values over cells.
   double total(int item) const;
 
@@ -41,7 +45,8 @@ class ItemLoads {
   std::vector<Lanes> rows_;
 };
 
-/// Items dealt to bins. Slots of bin b are [b*capacity, (b+1)*capacity); an empty slot holds the dummy item.
+/// Items dealt to bins, and what bins carry. Slots of bin b are [b*capacity, (b+1)*capacity). Each slot holds
+/// an item; numbers from loads.items() on are dummy items without load, one for each empty slot.
 class Bins {
  public:
   Bins(const ItemLoads& loads, int bins, int capacity);
@@ -49,21 +54,39 @@ class Bins {
   int bins() const { return bins_; }
   int capacity() const { return capacity_; }
   int slots() const { return bins_ * capacity_; }
-  std::vector<std::int32_t>& slot_item() { return slot_item_; }
-  const std::vector<std::int32_t>& slot_item() const { return slot_item_; }
-  /// (vectors) load of a bin, kept by the search through swaps.
-  Lanes* load(int bin) { return load_.data() + static_cast<std::size_t>(bin * vectors_); }
-  const Lanes* load(int bin) const { return load_.data() + static_cast<std::size_t>(bin * vectors_); }
-
+  int bin_of_slot(std::uint32_t slot) const { return bin_of_slot_[slot]; }
+  std::int32_t item_in(std::uint32_t slot) const { return slot_item_[slot]; }
+  std::uint32_t slot_of(std::int32_t item) const { return slot_of_[static_cast<std::size_t>(item)]; }
   /// (items) bin of each item.
   std::vector<std::int32_t> bin_of_item() const;
+  /// (vectors) load of a bin.
+  const Lanes* load(int bin) const { return row(row_of_[static_cast<std::size_t>(bin)]); }
+
   /// Puts every item where `bin_of` says, at most `capacity` a bin; loads are summed anew.
   void assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of);
 
+  /// Two rows of (vectors) to work out what two bins would carry after a swap ...
+  Lanes* trial(int k) { return load_.data() + static_cast<std::size_t>(trial_[k]) * width(); }
+  /// ... and the swap, after which trial(0) is the load of slot_a's bin p and trial(1) of slot_b's bin q.
+  void swap_to_trial(std::uint32_t slot_a, int p, std::uint32_t slot_b, int q) {
+    auto &a = slot_item_[slot_a], &b = slot_item_[slot_b];
+    slot_of_[static_cast<std::size_t>(a)] = slot_b;
+    slot_of_[static_cast<std::size_t>(b)] = slot_a;
+    std::swap(a, b);
+    std::swap(row_of_[static_cast<std::size_t>(p)], trial_[0]);
+    std::swap(row_of_[static_cast<std::size_t>(q)], trial_[1]);
+  }
+
  private:
-  int bins_, capacity_, vectors_;
-  std::vector<std::int32_t> slot_item_;
-  std::vector<Lanes> load_;
+  std::size_t width() const { return static_cast<std::size_t>(vectors_); }
+  const Lanes* row(std::int32_t r) const { return load_.data() + static_cast<std::size_t>(r) * width(); }
+  int items_, bins_, capacity_, vectors_;
+  std::vector<std::int32_t> slot_item_;    ///< (slots)
+  std::vector<std::uint32_t> slot_of_;     ///< (slots) slot of each item, dummies too
+  std::vector<std::int32_t> bin_of_slot_;  ///< (slots)
+  std::vector<Lanes> load_;                ///< (bins + 2) rows of (vectors), in no particular order:
+  std::vector<std::int32_t> row_of_;       ///< (bins) row of each bin
+  std::int32_t trial_[2];                  ///< the other two rows
 };
 
 /// Longest-processing-time on totals over cells: items from the heaviest down, each to the lightest bin that
