@@ -16,8 +16,7 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array<Unit, 9> kSizes{{{"", 1},
-                                      {"k", 0x1p10},
+constexpr std::array<Unit, 8> kSizes{{{"k", 0x1p10},
                                       {"K", 0x1p10},
                                       {"m", 0x1p20},
                                       {"M", 0x1p20},
@@ -25,14 +24,15 @@ constexpr std::array<Unit, 9> kSizes{{{"", 1},
                                       {"G", 0x1p30},
                                       {"t", 0x1p40},
                                       {"T", 0x1p40}}};
-constexpr std::array<Unit, 5> kTimes{{{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}}};
-constexpr std::array<Unit, 2> kShares{{{"", 1}, {"%", 0.01}}};
+constexpr std::array<Unit, 4> kTimes{{{"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}}};
+constexpr std::array<Unit, 1> kShares{{{"%", 0.01}}};
 
 double parse(std::string_view text, std::string_view option, std::span<const Unit> units, const char* what) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && std::isfinite(value) && value >= 0) {
     const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    if (suffix.empty()) return value;
     for (const Unit& unit : units)
       if (unit.suffix == suffix) return value * unit.factor;
   }
@@ -63,7 +63,12 @@ double parse_seconds(std::string_view text, std::string_view option) {
 }
 
 double parse_share(std::string_view text, std::string_view option) {
-  return parse(text, option, kShares, "a share such as 0.01 or 1%");
+  constexpr const char* what = "a share such as 0.01, 1% or 1/16";
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return parse(text, option, kShares, what);
+  const double below = parse(text.substr(slash + 1), option, {}, what);
+  if (below == 0) throw_usage({.where = std::string(option), .expected = what, .found = std::string(text)});
+  return parse(text.substr(0, slash), option, {}, what) / below;
 }
 
 std::string format_bytes(double bytes) {

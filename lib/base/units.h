@@ -13,7 +13,7 @@ std::int64_t parse_size(std::string_view text, std::string_view option);
 /// Seconds: "5", "5s", "200ms", "2m", "1h". Throws Fault::usage naming `option`.
 double parse_seconds(std::string_view text, std::string_view option);
 
-/// A share: "0.01" or "1%". Throws Fault::usage naming `option`.
+/// A share: "0.01", "1%" or "1/16". Throws Fault::usage naming `option`.
 double parse_share(std::string_view text, std::string_view option);
 
 /// "812 B", "37.7 MB", "8.2 GB": powers of 1000, three digits.

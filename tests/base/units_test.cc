@@ -21,10 +21,13 @@ TEST(Units, TimesAreSecondsUnlessSaid) {
   EXPECT_EQ(parse_seconds("2m", "--x"), 120);
 }
 
-TEST(Units, SharesArePlainOrPercent) {
+TEST(Units, SharesArePlainPercentOrFractions) {
   EXPECT_EQ(parse_share("0.01", "--x"), 0.01);
   EXPECT_EQ(parse_share("1%", "--x"), 0.01);
   EXPECT_EQ(parse_share("0", "--x"), 0);
+  EXPECT_EQ(parse_share("1/16", "--x"), 0.0625);
+  EXPECT_THROW(parse_share("1/0", "--x"), Error);
+  EXPECT_THROW(parse_share("1/2/3", "--x"), Error);
 }
 
 TEST(Units, RubbishNamesTheOption) {

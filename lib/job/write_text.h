@@ -1,0 +1,13 @@
+#pragma once
+// Small text files, such as JSON documents.
+#include <string>
+
+#include "lib/comm/comm.h"
+
+namespace relibra {
+
+/// Collective. Rank 0's `text` becomes the file `path`, as a whole or not at all. Throws Fault::environment,
+/// agreed.
+void write_text(const Comm& comm, const std::string& path, const std::string& text);
+
+}  // namespace relibra
