@@ -10,13 +10,6 @@
 
 namespace relibra {
 
-PlanView view_of(const io::PlanFile& file) {
-  return {.plan = file.plan(),
-          .moves = file.moves(),
-          .has_transfers = file.has_transfers(),
-          .read = [&file](Range cells, bool transfers) { return file.read_cells(cells, transfers); }};
-}
-
 MicroBatchRecount::MicroBatchRecount(MicroBatchId micro_batch, int layers, int experts,
                                      const Topology& topology)
     : micro_batch_(micro_batch),

@@ -24,7 +24,12 @@ struct PlanView {
   std::function<PlanCells(Range cells, bool transfers)> read;
 };
 /// The file must outlive the view.
-PlanView view_of(const io::PlanFile& file);
+inline PlanView view_of(const io::PlanFile& file) {
+  return {.plan = file.plan(),
+          .moves = file.moves(),
+          .has_transfers = file.has_transfers(),
+          .read = [&file](Range cells, bool transfers) { return file.read_cells(cells, transfers); }};
+}
 
 /// What one source rank does in one micro-batch, all of it seen by one process.
 struct BinRecount {
