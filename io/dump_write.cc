@@ -49,12 +49,17 @@ void put_attributes(const h5::File& file, const RoutingHeader& header) {
 }
 
 // Every rank creates, rank 0 writes.
+void put(const Comm& comm, const h5::File& file, const char* object, hid_t type, std::int64_t count,
+         const void* values) {
+  agreed(comm, [&] {
+    const auto data = file.create(object, type, {count});
+    if (comm.root()) data.write_items({0, count}, type, values, h5::Transfer::independent());
+  });
+}
+
 template <class T>
 void put_column(const Comm& comm, const h5::File& file, const char* object, const std::vector<T>& values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  const auto data = file.create(object, h5::native_type<T>(), {count});
-  if (comm.root() && count > 0)
-    data.write_rows({0, count}, h5::native_type<T>(), values.data(), h5::Transfer::independent());
+  put(comm, file, object, h5::native_type<T>(), std::ssize(values), values.data());
 }
 
 void put_domain(const Comm& comm, const h5::File& file, const std::vector<std::string>& values) {
@@ -63,10 +68,7 @@ void put_domain(const Comm& comm, const h5::File& file, const std::vector<std::s
   std::vector<char> letters(width * values.size(), '\0');
   for (std::size_t i = 0; i < values.size(); ++i)
     std::memcpy(letters.data() + i * width, values[i].data(), values[i].size());
-  const h5::Id type = h5::string_type(width);
-  const auto count = static_cast<std::int64_t>(values.size());
-  const auto data = file.create("sequences/domain", type.get(), {count});
-  if (comm.root()) data.write_rows({0, count}, type.get(), letters.data(), h5::Transfer::independent());
+  put(comm, file, "sequences/domain", h5::string_type(width).get(), std::ssize(values), letters.data());
 }
 
 void put_sequences(const Comm& comm, const h5::File& file, const Sequences& q) {
@@ -118,9 +120,9 @@ class RowsOut {
     agreed(comm_, [&] {
       source_.read(std::span(&mine, mine.empty() ? 0 : 1), kBlockBytes, true, [&](const RoutingBlock& block) {
         const Range rows{block.first_row, block.first_row + block.rows};
-        data_[0].write_rows(rows, type_, block.ids, transfer);
+        data_[0].write_items(rows, type_, block.ids, transfer);
         if (block.weights != nullptr)
-          data_[1].write_rows(rows, h5::native_type<float>(), block.weights, transfer);
+          data_[1].write_items(rows, h5::native_type<float>(), block.weights, transfer);
       });
     });
   }
@@ -141,9 +143,10 @@ class RowsOut {
       const std::int64_t last = std::min(first + step, mine.last);
       const Range rows{std::min(first * chunk_rows_, rows_), std::min(last * chunk_rows_, rows_)};
       collect(rows, ids, weights);
-      agreed(comm_, [&] { data_[0].write_rows(rows, type_, ids.data(), transfer); });
+      agreed(comm_, [&] { data_[0].write_items(rows, type_, ids.data(), transfer); });
       if (data_.size() > 1)
-        agreed(comm_, [&] { data_[1].write_rows(rows, h5::native_type<float>(), weights.data(), transfer); });
+        agreed(comm_,
+               [&] { data_[1].write_items(rows, h5::native_type<float>(), weights.data(), transfer); });
     }
   }
 
@@ -185,11 +188,9 @@ void write_dump(const Comm& comm, RoutingSource& source, const std::string& path
   const RoutingDump& dump = source.dump();
   std::optional<h5::File> file;
   agreed(comm, [&] { file.emplace(h5::File::create(comm, pending.path(), path)); });
-  agreed(comm, [&] {
-    put_attributes(*file, dump.header);
-    put_column(comm, *file, "layers", dump.header.layers);
-    put_sequences(comm, *file, dump.sequences);
-  });
+  agreed(comm, [&] { put_attributes(*file, dump.header); });
+  put_column(comm, *file, "layers", dump.header.layers);
+  put_sequences(comm, *file, dump.sequences);
   {
     std::optional<RowsOut> rows;
     agreed(comm, [&] { rows.emplace(comm, *file, source, options.deflate); });

@@ -166,32 +166,57 @@ std::vector<std::string> Dataset::strings() const {
   return values;
 }
 
-Id Dataset::select(Range rows, const Id& file_space) const {
-  auto count = sizes(shape_);
-  count[0] = static_cast<hsize_t>(rows.size());
-  Id memory(check(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), fault_, where_),
-            H5Sclose);
-  if (rows.empty() || std::find(count.begin(), count.end(), hsize_t{0}) != count.end()) {
-    check(H5Sselect_none(file_space.get()), fault_, where_);
+// At most three boxes: the rest of a first row, whole rows, the start of a last row. HDF5 goes through them
+// in row-major order, which is the order in memory.
+Id Dataset::select(Range items, int leading, const Id& file_space) const {
+  std::int64_t inner = 1, columns = leading == 2 ? shape_[1] : 1;
+  for (std::size_t d = static_cast<std::size_t>(leading); d < shape_.size(); ++d) inner *= shape_[d];
+  const auto elements = static_cast<hsize_t>(items.empty() ? 0 : items.size() * inner);
+  Id memory(check(H5Screate_simple(1, &elements, nullptr), fault_, where_), H5Sclose);
+  check(H5Sselect_none(file_space.get()), fault_, where_);
+  if (elements == 0) {
     check(H5Sselect_none(memory.get()), fault_, where_);
     return memory;
   }
-  std::vector<hsize_t> start(count.size(), 0);
-  start[0] = static_cast<hsize_t>(rows.first);
-  check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
-        fault_, where_);
+  const auto add = [&](Range rows, Range within) {
+    std::vector<hsize_t> start(shape_.size(), 0);
+    auto count = sizes(shape_);
+    start[0] = static_cast<hsize_t>(rows.first);
+    count[0] = static_cast<hsize_t>(rows.size());
+    if (leading == 2) {
+      start[1] = static_cast<hsize_t>(within.first);
+      count[1] = static_cast<hsize_t>(within.size());
+    }
+    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_OR, start.data(), nullptr, count.data(), nullptr),
+          fault_, where_);
+  };
+  for (std::int64_t at = items.first; at < items.last;) {
+    const std::int64_t row = at / columns, column = at % columns;
+    const std::int64_t whole_rows = (items.last - at) / columns;
+    if (column == 0 && whole_rows > 0) {
+      add({row, row + whole_rows}, {0, columns});
+      at += whole_rows * columns;
+    } else {
+      const std::int64_t end = std::min(columns, column + items.last - at);
+      add({row, row + 1}, {column, end});
+      at += end - column;
+    }
+  }
   return memory;
 }
 
-void Dataset::read_rows(Range rows, hid_t memory, void* out, const Transfer& transfer) const {
+void Dataset::read_items(Range items, hid_t memory, void* out, const Transfer& transfer, int leading) const {
+  if (empty()) return;  // HDF5 fails in collective transfers of a dataset of nothing, which has no address
   const Id space(check(H5Dget_space(id_.get()), fault_, where_), H5Sclose);
-  const Id selection = select(rows, space);
+  const Id selection = select(items, leading, space);
   check(H5Dread(id_.get(), memory, selection.get(), space.get(), transfer.get(), out), fault_, where_);
 }
 
-void Dataset::write_rows(Range rows, hid_t memory, const void* in, const Transfer& transfer) const {
+void Dataset::write_items(Range items, hid_t memory, const void* in, const Transfer& transfer,
+                          int leading) const {
+  if (empty()) return;
   const Id space(check(H5Dget_space(id_.get()), fault_, where_), H5Sclose);
-  const Id selection = select(rows, space);
+  const Id selection = select(items, leading, space);
   check(H5Dwrite(id_.get(), memory, selection.get(), space.get(), transfer.get(), in), fault_, where_);
 }
 

@@ -4,6 +4,7 @@
 // before the first call, or HDF5 aborts the process at exit.
 #include <hdf5.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -122,10 +123,12 @@ class Dataset {
   /// Local. All strings of a one-dimensional dataset, fixed or variable length.
   std::vector<std::string> strings() const;
 
-  /// Rows [rows.first, rows.last) of the first dimension, all of the others, to or from memory in type
-  /// `memory`. Empty rows still take part in a collective transfer.
-  void read_rows(Range rows, hid_t memory, void* out, const Transfer& transfer) const;
-  void write_rows(Range rows, hid_t memory, const void* in, const Transfer& transfer) const;
+  /// Items [items.first, items.last) of the first `leading` dimensions taken as one, all of the others, to or
+  /// from memory in type `memory`. Empty items still take part in a collective transfer.
+  /// Example: shape (3, 4, 2), leading 2, items [3, 9): row 0 from column 3, row 1, row 2 up to column 0.
+  void read_items(Range items, hid_t memory, void* out, const Transfer& transfer, int leading = 1) const;
+  void write_items(Range items, hid_t memory, const void* in, const Transfer& transfer,
+                   int leading = 1) const;
 
  private:
   template <class T>
@@ -135,9 +138,10 @@ class Dataset {
     return v;
   }
   [[noreturn]] void throw_out_of_range(std::int64_t v, std::int64_t least, std::int64_t most) const;
+  bool empty() const { return std::find(shape_.begin(), shape_.end(), 0) != shape_.end(); }
   std::size_t count_for_reading() const;
   void read_integers(hid_t memory, void* out) const;
-  Id select(Range rows, const Id& file_space) const;
+  Id select(Range items, int leading, const Id& file_space) const;
 
   Id id_;
   std::string where_;

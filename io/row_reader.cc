@@ -71,15 +71,15 @@ void RowReader::read(Range rows) {
   std::exception_ptr failure;
   try {
     if (storage_.wide) {
-      ids_file_.read_rows(rows, h5::native_type<std::int64_t>(), wide_.data(), transfer_);
+      ids_file_.read_items(rows, h5::native_type<std::int64_t>(), wide_.data(), transfer_);
     } else {
-      ids_file_.read_rows(rows, native_type(storage_.id_type), ids_.data(), transfer_);
+      ids_file_.read_items(rows, native_type(storage_.id_type), ids_.data(), transfer_);
     }
   } catch (const Error&) {
     failure = std::current_exception();
   }
   if (!weights_file_.empty())
-    weights_file_.front().read_rows(rows, h5::native_type<float>(), weights_.data(), transfer_);
+    weights_file_.front().read_items(rows, h5::native_type<float>(), weights_.data(), transfer_);
   if (failure) std::rethrow_exception(failure);
   if (storage_.wide) narrow(rows);
 }
