@@ -61,21 +61,21 @@ struct Worker {
   std::vector<std::uint32_t> table;
   std::int64_t counting_rows = 0;
 
-  Worker(const RoutingHeader& header, Range own)
+  Worker(const RoutingHeader& header, IdType type, Range own)
       : layers(own),
-        kernel(RowShape(header), own),
+        kernel(RowShape(header), type, own),
         table(static_cast<std::size_t>(own.size() * header.num_experts)) {}
 };
 
 /// Counts the rows that this rank reads.
 class RankCounter {
  public:
-  RankCounter(const RoutingDump& dump, Range rows, int ranks)
+  RankCounter(const RoutingDump& dump, IdType type, Range rows, int ranks)
       : dump_(dump),
         sequences_(sequences_of(dump.sequences, rows)),
         partial_(dump.header, sequences_, ranks) {
     const int layers = dump.header.num_layers(), threads = std::clamp(omp_get_max_threads(), 1, layers);
-    for (int t = 0; t < threads; ++t) workers_.emplace_back(dump.header, share_of(layers, t, threads));
+    for (int t = 0; t < threads; ++t) workers_.emplace_back(dump.header, type, share_of(layers, t, threads));
   }
 
   void take(const RoutingBlock& block) {
@@ -212,7 +212,7 @@ CountedRouting count_routing(const Comm& comm, RoutingSource& source, const Coun
   const RoutingDump& dump = source.dump();
   const Range rows = share_of(dump.sequences.total_rows(), comm.rank(), comm.size());
   std::optional<RankCounter> counter;
-  agreed(comm, [&] { counter.emplace(dump, rows, comm.size()); });
+  agreed(comm, [&] { counter.emplace(dump, source.id_type(), rows, comm.size()); });
   source.read(std::span(&rows, rows.empty() ? 0 : 1), options.block_bytes, false,
               [&](const RoutingBlock& block) { counter->take(block); });
 

@@ -3,14 +3,14 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "lib/base/clones.h"
 #include "lib/base/random.h"
 
 namespace relibra {
 namespace {
 
 /// Counts of consecutive experts of one (sequence, layer); `first` is the index i of the first.
-__attribute__((target_clones("arch=skylake-avx512", "avx2", "default"))) std::uint64_t sum_of(
-    const std::uint32_t* counts, std::uint64_t first, int experts) {
+RELIBRA_CLONES std::uint64_t sum_of(const std::uint32_t* counts, std::uint64_t first, int experts) {
   std::uint64_t sum = 0;
   for (int e = 0; e < experts; ++e) {
     const std::uint64_t c = counts[e];

@@ -1,0 +1,116 @@
+#include "lib/count/row_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "lib/base/clones.h"
+
+namespace relibra {
+namespace {
+
+// The loops on unsigned numbers of each width; negative ids are then the largest. No early exit, so that they
+// are vectorised.
+RELIBRA_CLONES std::uint8_t maximum(const std::uint8_t* ids, std::int64_t count) {
+  std::uint8_t most = 0;
+  for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
+  return most;
+}
+RELIBRA_CLONES std::uint16_t maximum(const std::uint16_t* ids, std::int64_t count) {
+  std::uint16_t most = 0;
+  for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
+  return most;
+}
+RELIBRA_CLONES std::uint32_t maximum(const std::uint32_t* ids, std::int64_t count) {
+  std::uint32_t most = 0;
+  for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
+  return most;
+}
+
+/// Returns all values or-ed.
+RELIBRA_CLONES std::uint16_t to_bytes(const std::uint16_t* ids, std::int64_t count, std::uint8_t* bytes) {
+  std::uint16_t bits = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    bits |= ids[i];
+    bytes[i] = static_cast<std::uint8_t>(ids[i] > 255 ? 255 : ids[i]);
+  }
+  return bits;
+}
+RELIBRA_CLONES std::uint32_t to_bytes(const std::uint32_t* ids, std::int64_t count, std::uint8_t* bytes) {
+  std::uint32_t bits = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    bits |= ids[i];
+    bytes[i] = static_cast<std::uint8_t>(ids[i] > 255 ? 255 : ids[i]);
+  }
+  return bits;
+}
+
+/// Nonzero where a[i] == b[i] for some i with mask[i] all ones.
+RELIBRA_CLONES std::uint8_t equal(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* mask,
+                                  std::int64_t count) {
+  std::uint8_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= static_cast<std::uint8_t>(a[i] == b[i] ? mask[i] : 0);
+  return found;
+}
+RELIBRA_CLONES std::uint16_t equal(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* mask,
+                                   std::int64_t count) {
+  std::uint16_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= static_cast<std::uint16_t>(a[i] == b[i] ? mask[i] : 0);
+  return found;
+}
+RELIBRA_CLONES std::uint32_t equal(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* mask,
+                                   std::int64_t count) {
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= a[i] == b[i] ? mask[i] : 0;
+  return found;
+}
+
+}  // namespace
+
+template <class T>
+bool all_in_range(const T* ids, std::int64_t count, int experts) {
+  using U = std::make_unsigned_t<T>;
+  const std::int64_t last = std::min<std::int64_t>(experts - 1, std::numeric_limits<T>::max());
+  return maximum(reinterpret_cast<const U*>(ids), count) <= static_cast<U>(last);
+}
+
+template <class T>
+bool narrow(const T* ids, std::int64_t count, std::uint8_t* bytes) {
+  return to_bytes(reinterpret_cast<const std::make_unsigned_t<T>*>(ids), count, bytes) <= 255;
+}
+template bool narrow(const std::uint16_t*, std::int64_t, std::uint8_t*);
+template bool narrow(const std::int16_t*, std::int64_t, std::uint8_t*);
+template bool narrow(const std::int32_t*, std::int64_t, std::uint8_t*);
+
+RepeatCheck::RepeatCheck(IdType type, int top_k, std::int64_t cells) : top_k_(top_k), ids_(cells * top_k) {
+  const auto width = static_cast<std::int64_t>(size_of(type));
+  same_.resize(static_cast<std::size_t>((top_k - 1) * ids_ * width));
+  for (std::int64_t d = 1; d < top_k; ++d)
+    for (std::int64_t i = 0; i < ids_; ++i)
+      if (i % top_k + d < top_k)
+        std::memset(same_.data() + ((d - 1) * ids_ + i) * width, 0xFF, static_cast<std::size_t>(width));
+}
+
+template <class T>
+bool RepeatCheck::any(const T* ids) const {
+  using U = std::make_unsigned_t<T>;
+  const auto* a = reinterpret_cast<const U*>(ids);
+  const auto* mask = reinterpret_cast<const U*>(same_.data());
+  U found = 0;
+  for (std::int64_t d = 1; d < top_k_; ++d)
+    found = static_cast<U>(found | equal(a, a + d, mask + (d - 1) * ids_, ids_ - d));
+  return found != 0;
+}
+
+#define RELIBRA_INSTANTIATE(T)                             \
+  template bool all_in_range(const T*, std::int64_t, int); \
+  template bool RepeatCheck::any(const T*) const;
+RELIBRA_INSTANTIATE(std::uint8_t)
+RELIBRA_INSTANTIATE(std::int8_t)
+RELIBRA_INSTANTIATE(std::uint16_t)
+RELIBRA_INSTANTIATE(std::int16_t)
+RELIBRA_INSTANTIATE(std::int32_t)
+#undef RELIBRA_INSTANTIATE
+
+}  // namespace relibra
