@@ -3,11 +3,13 @@
 
 namespace relibra {
 
-extern const Command kImportCommand, kSynthCommand;
+extern const Command kCheckCommand, kImportCommand, kPlanCommand, kSynthCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
       kSynthCommand,
+      kPlanCommand,
+      kCheckCommand,
       kImportCommand,
   };
   return table;

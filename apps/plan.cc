@@ -1,0 +1,120 @@
+// relibra plan: reads the dumps of one or several steps and writes their plans.
+#include <omp.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.h"
+#include "apps/options.h"
+#include "apps/summary.h"
+#include "apps/terminal.h"
+#include "io/plan_file.h"
+#include "lib/base/units.h"
+#include "lib/job/metrics.h"
+#include "lib/job/plan_files.h"
+#include "lib/job/write_text.h"
+#include "lib/workload/workload.h"
+
+namespace relibra {
+namespace {
+
+struct PlanArguments {
+  std::vector<std::string> dumps;
+  std::string out, previous, metrics, model;
+  PlanOptions options;
+  CountOptions count;
+  bool json = false;
+};
+
+/// A folder gets a plan a step.
+bool names_folder(const Comm& comm, const std::string& out, std::size_t steps) {
+  int folder = steps > 1 || out.ends_with('/') || std::filesystem::is_directory(out);
+  comm.broadcast(folder);
+  return folder != 0;
+}
+
+/// Collective. By the plan's own tables, or, where metrics are wanted, by a recount against the dump.
+PlanSamples measure(const Comm& comm, PlannedStep& step, bool recount, Terminal& terminal) {
+  if (recount) {
+    const io::PlanFile file(comm, step.path);
+    return measure_plan(comm, *step.source, view_of(file),
+                        {.progress = [&](double done) { terminal.progress("measure", done); }});
+  }
+  PlanSamples mine;
+  const PlanCells& cells = step.result.mine;
+  sample_cells(step.result.plan, cells, cells.rank_tokens_static, cells.rank_tokens, mine);
+  return gather_samples(comm, mine);
+}
+
+nlohmann::ordered_json document(const Comm& comm, const PlannedStep& step, const PlanSamples& samples,
+                                const std::string& model) {
+  ExpertBytes bytes;
+  if (!model.empty())
+    bytes = ExpertBytes::swiglu(model_preset(model).hidden, model_preset(model).intermediate);
+  return metrics_json(step.result.plan, samples, bytes,
+                      {.ranks = comm.size(),
+                       .threads = omp_get_max_threads(),
+                       .bytes_read = step.bytes_read,
+                       .phases = step.result.phases});
+}
+
+void say_findings(Terminal& terminal, const PlannedStep& step) {
+  const RoutingFindings& findings = step.counted.findings;
+  for (const std::string& suspicion : findings.suspicions) terminal.say("warning: " + suspicion);
+  if (findings.missing > 0)
+    terminal.say("note: " + format_count(findings.missing) + " routes are missing, beside " +
+                 format_count(findings.assignments) + " recorded");
+}
+
+int plan(const Comm& comm, const PlanArguments& arguments) {
+  Terminal terminal(comm);
+  const Progress progress = [&](std::string_view phase, double done) { terminal.progress(phase, done); };
+  const auto steps = group_by_step(comm, arguments.dumps);
+  const bool folder = names_folder(comm, arguments.out, steps.size());
+  if (folder) make_folder(comm, arguments.out);
+  std::optional<PreviousPlan> previous;
+  if (!arguments.previous.empty()) previous = read_previous(comm, arguments.previous);
+
+  nlohmann::ordered_json documents = nlohmann::ordered_json::array();
+  for (const StepFiles& step : steps) {
+    const std::string path = folder ? plan_path_in(arguments.out, step.step) : arguments.out;
+    PlannedStep planned = plan_dump(comm, step.files, path, arguments.options, arguments.count,
+                                    previous ? &*previous : nullptr, progress);
+    say_findings(terminal, planned);
+    const PlanSamples samples = measure(comm, planned, !arguments.metrics.empty(), terminal);
+    previous = previous_of(planned.result.plan);
+    if (!comm.root()) continue;
+    documents.push_back(document(comm, planned, samples, arguments.model));
+    if (!arguments.json) print_summary(std::cout, planned, samples);
+  }
+  const nlohmann::ordered_json& whole = steps.size() == 1 && comm.root() ? documents[0] : documents;
+  if (!arguments.metrics.empty()) write_text(comm, arguments.metrics, whole.dump(2) + "\n");
+  if (arguments.json && comm.root()) std::cout << whole.dump(2) << '\n';
+  return 0;
+}
+
+Run declare(CLI::App& app) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  add_dumps(app, arguments->dumps);
+  app.add_option("-o,--output", arguments->out,
+                 "plan file; for several steps a folder, which gets step-NNNNNN.plan.h5 for each")
+      ->required();
+  add_planning(app, arguments->options, arguments->count);
+  app.add_option("--previous", arguments->previous,
+                 "plan of the step before: experts move only where it pays");
+  app.add_option("--metrics", arguments->metrics,
+                 "JSON file of all measures, recounted from the dump; for several steps a list");
+  add_model(app, arguments->model);
+  add_json(app, arguments->json);
+  return [arguments](const Comm& comm) { return plan(comm, *arguments); };
+}
+
+}  // namespace
+
+extern const Command kPlanCommand = {
+    "plan", "plan the training of one or several steps",
+    "mpirun -n 4 relibra plan step7.h5 -o step7.plan.h5 --ep-size 32 --gpus-per-node 8", declare};
+
+}  // namespace relibra
