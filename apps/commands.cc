@@ -3,13 +3,14 @@
 
 namespace relibra {
 
-extern const Command kCheckCommand, kImportCommand, kPlanCommand, kSynthCommand;
+extern const Command kCheckCommand, kImportCommand, kInspectCommand, kPlanCommand, kSynthCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
       kSynthCommand,
       kPlanCommand,
       kCheckCommand,
+      kInspectCommand,
       kImportCommand,
   };
   return table;

@@ -41,7 +41,7 @@ void print_skew(std::ostream& out, const PlanSummary& summary) {
   line("after", summary.after.skew);
 }
 
-void print_bounds(std::ostream& out, const PlanSummary& summary, bool recounted) {
+void print_bounds(std::ostream& out, const PlanSummary& summary) {
   const auto pair = [&](const char* name, const Statistics& before, const Statistics& after) {
     out << text("  %-44s before %.4f, after %.4f (p99 %.4f)\n", name, before.mean, after.mean, after.p99);
   };
@@ -50,7 +50,10 @@ void print_bounds(std::ostream& out, const PlanSummary& summary, bool recounted)
        summary.after.over_mean_bound);
   pair("slowest rank over bound, copies in the node", summary.before.over_node_bound,
        summary.after.over_node_bound);
-  if (recounted) {
+  if (summary.over_replica_bound.count > 0)
+    out << text("  %-44s after %.4f (p99 %.4f)\n", "slowest rank over bound, these homes and slots",
+                summary.over_replica_bound.mean, summary.over_replica_bound.p99);
+  if (summary.after.pairs_busiest.count > 0) {
     pair("(token, node) pairs a token, busiest node", summary.before.pairs_busiest,
          summary.after.pairs_busiest);
     out << "  (token, node) pairs that leave a node: before " << format_count(summary.before.cross_node_pairs)
@@ -81,13 +84,11 @@ void print_phases(std::ostream& out, const PlannedStep& step) {
 
 }  // namespace
 
-void print_summary(std::ostream& out, const PlannedStep& step, const PlanSamples& samples) {
-  const PlanHeader& header = step.result.plan.header;
+void print_plan(std::ostream& out, const std::string& path, const Plan& plan, const PlanSamples& samples) {
+  const PlanHeader& header = plan.header;
   const Topology& topology = header.topology;
   const PlanSummary summary = summarise(header, samples);
-  const bool recounted =
-      std::any_of(samples.cells.begin(), samples.cells.end(), [](const CellSample& c) { return c.rows > 0; });
-  out << step.path << ": step " << header.step << ", policy " << header.policy << '\n'
+  out << path << ": step " << header.step << ", policy " << header.policy << '\n'
       << text(
              "  %d layers x %d micro-batches, %d experts, top %d; %d ranks in %d EP group%s, %d a node; %d "
              "spare "
@@ -96,8 +97,12 @@ void print_summary(std::ostream& out, const PlannedStep& step, const PlanSamples
              topology.world(), topology.ep_groups, topology.ep_groups == 1 ? "" : "s", topology.gpus_per_node,
              header.replica_slots);
   print_skew(out, summary);
-  print_bounds(out, summary, recounted);
-  print_cost(out, step.result.plan, summary);
+  print_bounds(out, summary);
+  print_cost(out, plan, summary);
+}
+
+void print_summary(std::ostream& out, const PlannedStep& step, const PlanSamples& samples) {
+  print_plan(out, step.path, step.result.plan, samples);
   print_phases(out, step);
 }
 

@@ -24,11 +24,6 @@ class Sampler final : public RecountVisitor {
   const Plan& plan_;
 };
 
-Json statistics_json(const Statistics& s) {
-  if (s.count == 0) return nullptr;
-  return {{"mean", s.mean}, {"p50", s.p50}, {"p99", s.p99}, {"max", s.max}};
-}
-
 Json side_json(const SideSummary& side) {
   Json json = {{"skew", statistics_json(side.skew)},
                {"node_skew", statistics_json(side.node_skew)},
@@ -117,6 +112,11 @@ PlanSamples measure_plan(const Comm& comm, RoutingSource& source, const PlanView
   Sampler sampler(view.plan);
   recount(comm, source, view, sampler, options);
   return gather_samples(comm, sampler.samples);
+}
+
+Json statistics_json(const Statistics& s) {
+  if (s.count == 0) return nullptr;
+  return {{"mean", s.mean}, {"p50", s.p50}, {"p99", s.p99}, {"max", s.max}};
 }
 
 Json summary_json(const Plan& plan, const PlanSamples& samples, const ExpertBytes& bytes,

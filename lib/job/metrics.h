@@ -33,6 +33,9 @@ struct RunFigures {
   std::vector<PhaseTime> phases;  ///< seconds, in order
 };
 
+/// {"mean", "p50", "p99", "max"}, or null where there are no values.
+nlohmann::ordered_json statistics_json(const Statistics& statistics);
+
 /// {"skew": {"mean", "p50", "p99", "max"}, ...} before and after, copies, moves: of all layers or one.
 /// Traffic, replica bound and bytes are null where they were not measured or the model's shape is not known.
 nlohmann::ordered_json summary_json(const Plan& plan, const PlanSamples& samples, const ExpertBytes& bytes,
