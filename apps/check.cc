@@ -31,7 +31,7 @@ void print(const CheckReport& report, const CheckArguments& arguments) {
 
 int check(const Comm& comm, const CheckArguments& arguments) {
   Terminal terminal(comm);
-  const io::PlanFile plan(comm, arguments.plan);
+  const io::PlanFile plan(comm, arguments.plan, io::ListEntries::as_written);
   std::optional<io::PlanFile> previous;
   CheckOptions options{.require_transfers = !arguments.no_transfers};
   if (!arguments.previous.empty()) {

@@ -51,7 +51,7 @@ void print_bounds(std::ostream& out, const PlanSummary& summary) {
   pair("slowest rank over bound, copies in the node", summary.before.over_node_bound,
        summary.after.over_node_bound);
   if (summary.over_replica_bound.count > 0)
-    out << text("  %-44s after %.4f (p99 %.4f)\n", "slowest rank over bound, these homes and slots",
+    out << text("  %-44s after %.4f (p99 %.4f)\n", "slowest rank over bound, these homes, slots",
                 summary.over_replica_bound.mean, summary.over_replica_bound.p99);
   if (summary.after.pairs_busiest.count > 0) {
     pair("(token, node) pairs a token, busiest node", summary.before.pairs_busiest,
