@@ -1,6 +1,7 @@
 #include "lib/planning/copy_build.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace relibra {
 namespace {
@@ -14,54 +15,38 @@ std::size_t at(int i) {
 void CopyBuilder::reset(const DomainLoad& domain, const ReplicateOptions& options) {
   domain_ = domain;
   options_ = options;
-  const std::size_t ranks = at(domain.ranks);
-  first_.assign(ranks + 1, 0);
+  all_.resize(at(domain.ranks));
+  std::iota(all_.begin(), all_.end(), 0);
+  first_.assign(at(domain.ranks) + 1, 0);
   for (std::int32_t home : domain.home) ++first_[at(home) + 1];
-  for (std::size_t r = 0; r < ranks; ++r) first_[r + 1] += first_[r];
-  last_.assign(first_.begin(), first_.end() - 1);
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  next_.assign(first_.begin(), first_.end() - 1);
   by_rank_.resize(domain.load.size());
   for (std::size_t e = 0; e < domain.load.size(); ++e)
-    by_rank_[at(last_[at(domain.home[e])]++)] = static_cast<std::int32_t>(e);
-  const int most = (domain.ranks - 1) * options.slots;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const auto begin = by_rank_.begin() + first_[r];
-    const int keep = std::min(last_[r] - first_[r], most);
-    std::partial_sort(begin, begin + keep, by_rank_.begin() + last_[r], [&](std::int32_t a, std::int32_t b) {
-      return domain.load[at(a)] != domain.load[at(b)] ? domain.load[at(a)] > domain.load[at(b)] : a < b;
-    });
-    last_[r] = first_[r] + keep;
-  }
+    by_rank_[at(next_[at(domain.home[e])]++)] = static_cast<std::int32_t>(e);
 }
 
-int CopyBuilder::neediest(const CopySplit& split, std::int64_t target) const {
-  int best = -1;
-  for (int r = 0; r < split.ranks(); ++r)
-    if (split.load(r) < target && split.copies_on(r) < options_.slots &&
-        (best < 0 || split.load(r) < split.load(best)))
-      best = r;
-  return best;
-}
-
-// Gives `rank` a copy of the expert that fills it best: of those that fill it wholly without leaving their
-// home in need, the smallest; else the one that brings most.
-bool CopyBuilder::feed(int rank, std::int64_t target, CopySplit& split) const {
+// Gives `rank` a copy of the expert, from an overloaded rank among `ranks`, that fills it best: of those that
+// fill it wholly the smallest; else the one that brings most. A home that has no slot free to be filled by
+// later is not driven below the target.
+bool CopyBuilder::feed(int rank, std::span<const std::int32_t> ranks, std::int64_t target,
+                       CopySplit& split) const {
   const std::int64_t need = target - split.load(rank);
   int best = -1;
-  std::int64_t best_amount = 0, best_rest = 0;
-  for (int donor = 0; donor < split.ranks(); ++donor) {
+  std::int64_t best_amount = 0, best_size = 0;
+  for (std::int32_t donor : ranks) {
     const std::int64_t over = split.load(donor) - target;
     if (over <= 0) continue;
     if (options_.max_fan_out > 0 && split.copies_of_home(donor) >= options_.max_fan_out) continue;
-    const bool refillable = split.copies_on(donor) < options_.slots;
-    for (std::int32_t e : heaviest(donor)) {
+    const std::int64_t most = split.copies_on(donor) < options_.slots ? need : std::min(need, over);
+    for (std::int32_t e : experts_of(donor)) {
+      const std::int64_t size = split.at_home(e), amount = std::min(most, size);
+      if (amount < best_amount || amount == 0) continue;
+      if (amount == best_amount && size >= best_size) continue;
       if (split.holds(e, rank)) continue;
-      const std::int64_t amount = std::min({need, split.at_home(e), refillable ? need : over});
-      const std::int64_t rest = split.at_home(e);
-      if (amount > best_amount || (amount == best_amount && amount > 0 && rest < best_rest)) {
-        best = e;
-        best_amount = amount;
-        best_rest = rest;
-      }
+      best = e;
+      best_amount = amount;
+      best_size = size;
     }
   }
   if (best < 0) return false;
@@ -69,13 +54,36 @@ bool CopyBuilder::feed(int rank, std::int64_t target, CopySplit& split) const {
   return true;
 }
 
-bool CopyBuilder::build(std::int64_t target, CopySplit& split) const {
-  split.reset(domain_);
-  while (split.max_load() > target) {
-    const int rank = neediest(split, target);
-    if (rank < 0 || !feed(rank, target, split)) return false;
+bool CopyBuilder::fill(std::span<const std::int32_t> ranks, std::int64_t target, CopySplit& split) const {
+  for (;;) {
+    bool over = false;
+    int neediest = -1;
+    for (std::int32_t r : ranks) {
+      over |= split.load(r) > target;
+      if (split.load(r) < target && split.copies_on(r) < options_.slots &&
+          (neediest < 0 || split.load(r) < split.load(neediest)))
+        neediest = r;
+    }
+    if (!over) return true;
+    if (neediest < 0 || !feed(neediest, ranks, target, split)) return false;
   }
-  return true;
+}
+
+bool CopyBuilder::build(std::int64_t target, CopySplit& split) {
+  split.reset(domain_);
+  return fill(all_, target, split);
+}
+
+bool CopyBuilder::build_grouped(std::int64_t target, CopySplit& split) {
+  split.reset(domain_);
+  room_.clear();
+  for (std::int32_t r : all_) room_.push_back(target - split.load(r));
+  groups_.find(room_);
+  rest_.assign(groups_.rest().begin(), groups_.rest().end());
+  for (int g = 0; g < groups_.count(); ++g)
+    if (const auto group = groups_.group(g); !fill(group, target, split))
+      rest_.insert(rest_.end(), group.begin(), group.end());
+  return fill(rest_, target, split);
 }
 
 }  // namespace relibra

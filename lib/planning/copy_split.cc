@@ -74,18 +74,38 @@ void CopySplit::unlink(List& list, std::int32_t Item::*next, std::int32_t i) {
   --list.count;
 }
 
-void CopySplit::remove(int i) {
+void CopySplit::save() {
+  saved_load_ = rank_load_;
+  saved_home_ = at_home_;
+  saved_tokens_.resize(items_.size());
+  for (std::size_t k = 0; k < items_.size(); ++k) saved_tokens_[k] = items_[k].tokens;
+}
+
+void CopySplit::restore() {
+  rank_load_.swap(saved_load_);
+  at_home_.swap(saved_home_);
+  for (std::size_t k = 0; k < items_.size(); ++k) items_[k].tokens = saved_tokens_[k];
+}
+
+bool CopySplit::drop(int i, std::int64_t target) {
+  save();
   Item& item = items_[at(i)];
-  const int to = home(item.expert);
+  const std::int32_t rank = item.rank, to = home(item.expert);
   at_home_[at(item.expert)] += item.tokens;
   rank_load_[at(to)] += item.tokens;
-  rank_load_[at(item.rank)] -= item.tokens;
-  unlink(of_expert_[at(item.expert)], &Item::next_of_expert, i);
-  unlink(on_rank_[at(item.rank)], &Item::next_on_rank, i);
-  unlink(of_home_[at(to)], &Item::next_of_home, i);
-  item.rank = -1;
+  rank_load_[at(rank)] -= item.tokens;
   item.tokens = 0;
+  item.rank = -1;
+  if (!relieve(target)) {
+    item.rank = rank;
+    restore();
+    return false;
+  }
+  unlink(of_expert_[at(item.expert)], &Item::next_of_expert, i);
+  unlink(on_rank_[at(rank)], &Item::next_on_rank, i);
+  unlink(of_home_[at(to)], &Item::next_of_home, i);
   --copies_;
+  return true;
 }
 
 std::int64_t& CopySplit::tokens_of(int expert, std::int32_t item) {
@@ -101,7 +121,7 @@ int CopySplit::visit_holders(int expert, std::int32_t item, std::int64_t target)
   expert_rank_[at(expert)] = item == kHome ? home(expert) : items_[at(item)].rank;
   int below = -1;
   const auto reach = [&](std::int32_t rank, std::int32_t as) {
-    if (below >= 0 || rank_round_[at(rank)] == round_) return;
+    if (rank < 0 || below >= 0 || rank_round_[at(rank)] == round_) return;
     rank_round_[at(rank)] = round_;
     rank_expert_[at(rank)] = expert;
     rank_item_[at(rank)] = as;

@@ -41,8 +41,8 @@ class CopySplit {
 
   /// Adds a copy and moves `tokens` from the home to it. The rank holds the expert not yet.
   void add(int expert, int rank, std::int64_t tokens);
-  /// Takes item `i` away; its assignments go back to the home.
-  void remove(int i);
+  /// Takes item `i` away if no rank need then be above `target`; else changes nothing and returns false.
+  bool drop(int i, std::int64_t target);
 
   /// Moves assignments among holders until no rank is above `target`; false where these copies cannot (then
   /// the split is left where no more could be moved).
@@ -64,6 +64,8 @@ class CopySplit {
 
   std::int32_t home(int expert) const { return domain_.home[static_cast<std::size_t>(expert)]; }
   void unlink(List& list, std::int32_t Item::*next, std::int32_t i);
+  void save();
+  void restore();
   std::int64_t& tokens_of(int expert, std::int32_t item);
   Stuck stuck_at(std::int64_t target);
   int find_below(int from, std::int64_t target);
@@ -77,6 +79,8 @@ class CopySplit {
   std::vector<std::int64_t> at_home_;                // (experts)
   std::vector<Item> items_;                          // removed ones stay, marked
   std::vector<List> of_expert_, on_rank_, of_home_;  // items by expert, holder, home
+
+  std::vector<std::int64_t> saved_load_, saved_home_, saved_tokens_;
 
   // The breadth-first search: which ranks and experts were reached in this round, and by which holder.
   static constexpr std::int32_t kHome = -1;  // the holder is the home, not an item

@@ -1,6 +1,8 @@
 #include "lib/planning/replicate.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "lib/planning/copy_build.h"
 #include "lib/planning/copy_split.h"
@@ -12,26 +14,44 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-// The most that each rank can compute whatever the copies: its own load and the V largest foreign experts.
-std::vector<std::int64_t> most_per_rank(const DomainLoad& domain, int slots) {
-  std::vector<std::int32_t> heaviest(domain.load.size());
-  for (std::size_t e = 0; e < heaviest.size(); ++e) heaviest[e] = static_cast<std::int32_t>(e);
-  std::sort(heaviest.begin(), heaviest.end(),
-            [&](std::int32_t a, std::int32_t b) { return domain.load[at(a)] > domain.load[at(b)]; });
-  std::vector<std::int64_t> most(at(domain.ranks), 0);
-  for (std::size_t e = 0; e < domain.load.size(); ++e) most[at(domain.home[e])] += domain.load[e];
-  for (int r = 0; r < domain.ranks; ++r) {
-    int free = slots;
-    for (std::size_t k = 0; k < heaviest.size() && free > 0; ++k)
-      if (domain.home[at(heaviest[k])] != r) {
-        most[at(r)] += domain.load[at(heaviest[k])];
+/// Memory that calls of one thread use again.
+struct Scratch {
+  std::vector<std::int64_t> most;                        // (ranks)
+  std::vector<std::pair<std::int64_t, int>> candidates;  // load and home, or tokens and item
+  CopyBuilder builder;
+  CopySplit split, best;
+};
+
+Scratch& scratch() {
+  thread_local Scratch mine;
+  return mine;
+}
+
+// The most that each rank can compute whatever the copies, its own load and the V largest foreign experts, in
+// `most`. Only the V largest experts of each home can be among those.
+void most_per_rank(const DomainLoad& domain, int slots, Scratch& s) {
+  const std::size_t ranks = at(domain.ranks), kept = at(slots);
+  s.most.assign(ranks, 0);
+  s.candidates.assign(ranks * kept, {0, 0});
+  for (std::size_t e = 0; e < domain.load.size(); ++e) {
+    const std::size_t home = at(domain.home[e]);
+    s.most[home] += domain.load[e];
+    std::pair entry(domain.load[e], domain.home[e]);
+    for (auto* top = &s.candidates[home * kept]; top != s.candidates.data() + (home + 1) * kept; ++top)
+      if (entry.first > top->first) std::swap(entry, *top);
+  }
+  std::sort(s.candidates.begin(), s.candidates.end(), std::greater<>());
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::size_t free = kept;
+    for (auto top = s.candidates.begin(); top != s.candidates.end() && free > 0; ++top)
+      if (at(top->second) != r) {
+        s.most[r] += top->first;
         --free;
       }
   }
-  return most;
 }
 
-// Smallest T in [low, high] that `reaches`, which must hold at high and be monotone or nearly so.
+// Smallest T in [low, high] that `reaches`, which holds at high and is monotone, or nearly so.
 template <class Reaches>
 std::int64_t bisect(std::int64_t low, std::int64_t high, Reaches reaches) {
   while (low < high) {
@@ -44,64 +64,84 @@ std::int64_t bisect(std::int64_t low, std::int64_t high, Reaches reaches) {
   return low;
 }
 
+std::int64_t bound_of(const DomainLoad& domain, int slots, Scratch& s) {
+  most_per_rank(domain, slots, s);
+  std::int64_t total = 0;
+  for (std::int64_t load : domain.load) total += load;
+  const std::int64_t mean = (total + domain.ranks - 1) / domain.ranks;
+  const auto covered = [&](std::int64_t target) {
+    std::int64_t sum = 0;
+    for (std::int64_t m : s.most) sum += std::min(target, m);
+    return sum >= total;
+  };
+  if (covered(mean)) return mean;
+  return bisect(mean + 1, *std::max_element(s.most.begin(), s.most.end()), covered);
+}
+
 std::int64_t with_tolerance(std::int64_t target, double tolerance) {
   return target + static_cast<std::int64_t>(static_cast<double>(target) * tolerance);
 }
 
-// Takes away copies, the least used first, while no rank need go above `limit`.
-void drop_copies(std::int64_t limit, CopySplit& split) {
-  std::vector<std::pair<std::int64_t, int>> order;
-  for (std::size_t i = 0; i < split.items().size(); ++i)
-    if (split.items()[i].rank >= 0) order.push_back({split.items()[i].tokens, static_cast<int>(i)});
-  std::sort(order.begin(), order.end());
-  for (const auto& [tokens, i] : order) {
-    CopySplit without = split;
-    without.remove(i);
-    if (without.relieve(limit)) split = std::move(without);
+// The best slowest rank that the construction finds above `low`, where it failed; its copies in s.split.
+// First upward in growing steps, since it mostly lies close, then by bisection.
+std::int64_t search_upward(std::int64_t low, const DomainLoad& domain, Scratch& s) {
+  s.best.reset(domain);
+  std::int64_t reached = s.best.max_load();
+  const auto reaches = [&](std::int64_t target) {
+    if (reached <= target) return true;
+    s.builder.build(target, s.split);
+    const std::int64_t load = s.split.tighten();
+    if (load < reached) {
+      reached = load;
+      std::swap(s.best, s.split);
+    }
+    return reached <= target;
+  };
+  std::int64_t step = std::max<std::int64_t>(1, low / 1024);
+  while (!reaches(low + step)) {
+    low += step;
+    step *= 2;
   }
+  bisect(low, low + step, reaches);
+  std::swap(s.best, s.split);
+  return reached;
+}
+
+// Takes away copies, the least used first, while no rank need go above `limit`.
+void drop_copies(std::int64_t limit, Scratch& s) {
+  s.candidates.clear();
+  for (const CopySplit::Item& item : s.split.items())
+    s.candidates.push_back({item.tokens, static_cast<int>(s.candidates.size())});
+  std::sort(s.candidates.begin(), s.candidates.end());
+  for (const auto& [tokens, item] : s.candidates) s.split.drop(item, limit);
 }
 
 }  // namespace
 
 std::int64_t replica_bound(const DomainLoad& domain, int slots) {
-  const auto most = most_per_rank(domain, slots);
-  std::int64_t total = 0, highest = 0;
-  for (std::int64_t load : domain.load) total += load;
-  for (std::int64_t m : most) highest = std::max(highest, m);
-  return bisect((total + domain.ranks - 1) / domain.ranks, highest, [&](std::int64_t target) {
-    std::int64_t sum = 0;
-    for (std::int64_t m : most) sum += std::min(target, m);
-    return sum >= total;
-  });
+  return bound_of(domain, slots, scratch());
 }
 
 DomainPlan replicate(const DomainLoad& domain, const ReplicateOptions& options) {
+  Scratch& s = scratch();
   DomainPlan plan;
-  plan.bound = replica_bound(domain, options.slots);
-  CopyBuilder builder;
-  builder.reset(domain, options);
-  CopySplit split, best;
-  best.reset(domain);
-  std::int64_t reached = best.max_load();
-  const auto reaches = [&](std::int64_t target) {
-    if (reached <= target) return true;
-    if (!builder.build(target, split)) return false;
-    const std::int64_t load = split.tighten();
-    if (load < reached) {
-      reached = load;
-      best = split;
-    }
-    return true;
-  };
-  bisect(plan.bound, best.max_load(), reaches);
-  drop_copies(with_tolerance(reached, options.tolerance), best);
-  plan.max_load = best.tighten();
-  plan.quotas = best.quotas();
+  plan.bound = bound_of(domain, options.slots, s);
+  s.builder.reset(domain, options);
+  std::int64_t limit = with_tolerance(std::max(plan.bound, options.enough), options.tolerance);
+  if (!s.builder.build_grouped(limit, s.split) && !s.builder.build(limit, s.split)) {
+    const std::int64_t reached = search_upward(limit, domain, s);
+    limit = with_tolerance(std::max(reached, options.enough), options.tolerance);
+    if (s.builder.build_grouped(limit, s.best) && s.best.copies() < s.split.copies())
+      std::swap(s.best, s.split);
+  }
+  drop_copies(limit, s);
+  plan.max_load = s.split.tighten();
+  plan.quotas = s.split.quotas();
   return plan;
 }
 
 std::int64_t best_split_bound(const DomainLoad& domain, std::span<const std::vector<std::int32_t>> holders) {
-  CopySplit split;
+  CopySplit& split = scratch().split;
   split.reset(domain);
   for (std::size_t e = 0; e < holders.size(); ++e)
     for (std::size_t k = 1; k < holders[e].size(); ++k) split.add(static_cast<int>(e), holders[e][k], 0);
@@ -109,7 +149,7 @@ std::int64_t best_split_bound(const DomainLoad& domain, std::span<const std::vec
 }
 
 std::vector<Quota> split_given_copies(const DomainLoad& domain, std::span<const Quota> copies) {
-  CopySplit split;
+  CopySplit& split = scratch().split;
   split.reset(domain);
   for (const Quota& copy : copies) split.add(copy.expert, copy.rank, 0);
   split.tighten();

@@ -21,6 +21,7 @@ struct ReplicateOptions {
   int slots = 2;            ///< V
   double tolerance = 0.01;  ///< accept a slowest rank this share above the best reachable, to save copies
   int max_fan_out = 0;      ///< copies of one home's experts; 0: no limit
+  std::int64_t enough = 0;  ///< where other domains keep the cell at this load, do no better (plus tolerance)
 };
 
 /// `tokens` assignments of `expert` are computed by `rank`, which is not its home.
