@@ -60,7 +60,7 @@ std::vector<MemoryItem> memory_needed(const StepSizes& s, const ModelShape& shap
       {"their gradients", s.layers * s.home_slots * expert * 4 + home_share_elements(s, shape) * 4},
       {"weights of copies, two banks", 2 * s.copy_slots * expert * t},
       {"gradients of copies, sent and received", (s.copy_slots + s.returned_gradients) * expert * 4},
-      {"tokens of this rank", (2 * s.tokens + s.sent_rows) * row + (s.layers * s.tokens * s.top_k) * 4},
+      {"tokens of this rank", (3 * s.tokens + s.sent_rows) * row + (s.layers * s.tokens * s.top_k) * 4},
       {"activations kept for backward", sum_of(s.kept_rows) * row + sum_of(s.kept_assignments) * 2 * i * t},
       {"working rows", s.received_rows * row + s.assignments * (row + i * t + 8) + s.sent_routes * 4},
       {"attention stand-in", shape.attention_columns * (h + s.tokens) * t},
@@ -87,6 +87,7 @@ RankBuffers::RankBuffers(const Device& device, const StepSizes& s, const ModelSh
   returned_gradients = make(s.returned_gradients * expert, 4);
   home_shares = make(home_share_elements(s, shape), 4);
   stream = make(s.tokens * h, t);
+  inputs = make(s.tokens * h, t);
   layer_out = make(s.tokens * h, t);
   sent = make(s.sent_rows * h, t);
   returned = make(s.received_rows * h, t);
@@ -105,6 +106,23 @@ RankBuffers::RankBuffers(const Device& device, const StepSizes& s, const ModelSh
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(s.tokens) + 1);
   std::iota(numbers.begin(), numbers.end(), 0);
   identity = upload(Stream(device), std::span<const std::int32_t>(numbers));
+}
+
+void fill_plausibly(const Stream& stream, const ModelShape& shape, RankBuffers& buffers) {
+  const auto fill_type = [&](const Buffer& buffer, kernels::Type type, double value) {
+    const auto elements = static_cast<std::int64_t>(buffer.bytes() / kernels::size_of(type));
+    stream.device().check(stream.device().backend().fill(stream.handle(), buffer.data(), type,
+                                                         static_cast<float>(value), elements),
+                          "fill");
+  };
+  const auto fill = [&](const Buffer& buffer, double value) { fill_type(buffer, shape.type, value); };
+  const double weight = 1 / static_cast<double>(shape.hidden);
+  fill(buffers.home_weights, weight);
+  fill(buffers.copy_weights, weight);
+  fill(buffers.attention_weights, weight);
+  fill(buffers.inputs, 0.5);
+  fill_type(buffers.home_gradients, kernels::Type::float32, 0);
+  stream.synchronize();
 }
 
 }  // namespace relibra::exec

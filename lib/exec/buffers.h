@@ -36,6 +36,7 @@ struct MemoryItem {
 std::vector<MemoryItem> memory_needed(const StepSizes& sizes, const ModelShape& shape);
 std::int64_t total_bytes(std::span<const MemoryItem> items);
 
+/// Content is undefined but for `identity`: fill_plausibly() gives a timed step something to compute on.
 /// Rows are of the shape's element type unless stated; float32 gradients.
 struct RankBuffers {
   RankBuffers(const Device& device, const StepSizes& sizes, const ModelShape& shape);
@@ -48,6 +49,7 @@ struct RankBuffers {
   Buffer returned_gradients;      ///< (returned_gradients, 3HI) float32, of one cell
   Buffer home_shares;             ///< (D-1, share of a layer's C*3HI) float32: the sum over homes
   Buffer stream;                  ///< (tokens, H) x going forward, its gradient going backward
+  Buffer inputs;                  ///< (tokens, H) what timed steps start from
   Buffer layer_out;               ///< (tokens, H) what the MoE layer adds to the stream
   Buffer sent;                    ///< (sent rows, H) rows out, and what comes back for them
   Buffer returned;                ///< (received rows, H) rows in (backward), and what is sent back for them
@@ -63,5 +65,9 @@ struct RankBuffers {
   Buffer attention_weights;      ///< (columns, H)
   Buffer attention_out;          ///< (tokens, columns)
 };
+
+/// Weights and inputs of values near those of a model: timed steps do not care which, but denormal numbers
+/// and infinities would cost time.
+void fill_plausibly(const Stream& stream, const ModelShape& shape, RankBuffers& buffers);
 
 }  // namespace relibra::exec

@@ -98,7 +98,9 @@ void Engine::run_visit(std::size_t index, StepHooks& hooks) {
   begin_push(index + 1);
   if (attention_) attention_->run(visit, stream_.handle());
   mark(index, Mark::attention);
-  tokens_.dispatch(visit, table);
+  tokens_.gather(visit, table);
+  mark(index, Mark::gathered);
+  tokens_.dispatch(visit);
   mark(index, Mark::dispatched);
   if (records_[index].push) transport_.wait(*records_[index].push, stream_.handle());
   mark(index, Mark::weights);
@@ -114,6 +116,8 @@ void Engine::run_visit(std::size_t index, StepHooks& hooks) {
   if (visit.backward) records_[index].gradients = weights_.return_gradients(visit);
   transport_.barrier(Channel::tokens, stream_.handle());
   mark(index, Mark::released);
+  tokens_.bring_back(visit);
+  mark(index, Mark::returned);
   tokens_.combine(visit, table);
   mark(index, Mark::combined);
   hooks.after_visit(visit);

@@ -11,41 +11,49 @@ namespace relibra::exec {
 enum class Mark {
   begin,       ///< the visit's turn
   attention,   ///< the stand-in is done
+  gathered,    ///< rows are in send order
   dispatched,  ///< this rank has the rows it computes
   weights,     ///< and the weights of the copies it holds
   hidden,      ///< forward: all computed; backward: up to the weight gradients
   settled,     ///< gradients returned by the visit before are added
   computed,    ///< experts are done
   released,    ///< all ranks of the group are done: the slowest has come
-  combined,    ///< results are back and added
+  returned,    ///< this rank has the results of its tokens
+  combined,    ///< and added them up
 };
-inline constexpr std::size_t kMarks = 9;
+inline constexpr std::size_t kMarks = 11;
 
 struct Interval {
   double begin = 0, end = 0;  ///< seconds since the step began on this rank; both 0: there was none
   double seconds() const { return end - begin; }
 };
 
+/// Durations of a visit that are reported; definitions in docs/execution.md.
+enum class Phase {
+  attention,
+  dispatch,           ///< gathering and sending rows, until all have come
+  dispatch_transfer,  ///< of it, the exchange
+  push_wait,          ///< for weights that came too late: what overlap did not hide
+  compute,            ///< gathering by expert, GEMMs, SwiGLU, sums by row
+  gradient_wait,      ///< for gradients of copies, and adding them
+  wait,               ///< for the slowest rank of the group
+  combine,            ///< results back and added up
+  combine_transfer,   ///< of it, the exchange
+  push,               ///< weights of copies on their way, beside the visit before
+  gradients,          ///< gradients of copies on their way, beside the visit after
+};
+inline constexpr std::size_t kPhases = 11;
+const char* name_of(Phase phase);
+
 struct VisitTimes {
   Visit visit;
   double at[kMarks] = {};  ///< seconds since the step began
-  Interval push;           ///< of this visit's copies, beside the visit before
-  Interval gradients;      ///< of its copies on their way home, beside the visit after
+  Interval push, gradients;
 
   double between(Mark from, Mark to) const {
     return at[static_cast<std::size_t>(to)] - at[static_cast<std::size_t>(from)];
   }
-  double attention() const { return between(Mark::begin, Mark::attention); }
-  double dispatch() const { return between(Mark::attention, Mark::dispatched); }
-  double push_wait() const {
-    return between(Mark::dispatched, Mark::weights);
-  }  ///< what overlap did not hide
-  double gradient_wait() const { return between(Mark::hidden, Mark::settled); }
-  double compute() const {
-    return between(Mark::weights, Mark::hidden) + between(Mark::settled, Mark::computed);
-  }
-  double wait() const { return between(Mark::computed, Mark::released); }  ///< for the slowest
-  double combine() const { return between(Mark::released, Mark::combined); }
+  double seconds(Phase phase) const;
 };
 
 struct StepTimes {

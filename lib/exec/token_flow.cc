@@ -48,29 +48,42 @@ void TokenFlow::add_gate_gradients(const CellSchedule& cell, Round& round) const
   }
 }
 
-void TokenFlow::dispatch(const Visit& visit, const CellTables& tables) {
-  const CellSchedule& cell = schedule_.cell(visit);
-  const kernels::GatherRows args{shape_.type,  cell.send.rows(),       shape_.hidden,
-                                 tables.token, buffers_.stream.data(), buffers_.sent.data()};
+void TokenFlow::gather(const Visit& visit, const CellTables& tables) {
+  const kernels::GatherRows args{shape_.type,
+                                 schedule_.cell(visit).send.rows(),
+                                 shape_.hidden,
+                                 tables.token,
+                                 buffers_.stream.data(),
+                                 buffers_.sent.data()};
   stream_.device().check(stream_.device().backend().gather_rows(stream_.handle(), &args), "gather_rows");
-  exchange(outward(
-      cell, buffers_.sent,
-      visit.backward ? buffers_.returned : buffers_.kept_rows[static_cast<std::size_t>(visit.layer)]));
 }
 
-void TokenFlow::combine(const Visit& visit, const CellTables& tables) {
+void TokenFlow::dispatch(const Visit& visit) {
+  const auto layer = static_cast<std::size_t>(visit.layer);
+  exchange(outward(schedule_.cell(visit), buffers_.sent,
+                   visit.backward ? buffers_.returned : buffers_.kept_rows[layer]));
+}
+
+void TokenFlow::bring_back(const Visit& visit) {
   const CellSchedule& cell = schedule_.cell(visit);
   Round round = homeward(cell, buffers_.returned, buffers_.sent);
   if (visit.backward) add_gate_gradients(cell, round);
   exchange(round);
+}
+
+void TokenFlow::combine(const Visit& visit, const CellTables& tables) {
   sum_by_token(visit, tables);
-  if (!visit.backward) return;
+  if (visit.backward) place_gate_gradients(visit, tables);
+}
+
+void TokenFlow::place_gate_gradients(const Visit& visit, const CellTables& tables) {
+  const SendList& send = schedule_.cell(visit).send;
   const auto& backend = stream_.device().backend();
-  stream_.device().check(backend.fill(stream_.handle(), buffers_.gate_back.as<float>() + cell.send.routes(),
+  stream_.device().check(backend.fill(stream_.handle(), buffers_.gate_back.as<float>() + send.routes(),
                                       kernels::Type::float32, 0, 1),
                          "fill");
   const kernels::GatherRows gate{kernels::Type::float32,
-                                 std::int64_t{cell.send.tokens()} * schedule_.top_k,
+                                 std::int64_t{send.tokens()} * schedule_.top_k,
                                  1,
                                  tables.gate_index,
                                  buffers_.gate_back.data(),

@@ -13,12 +13,14 @@ class TokenFlow {
   TokenFlow(Transport& transport, const Stream& stream, const RankSchedule& schedule, const ModelShape& shape,
             RankBuffers& buffers);
 
-  /// The stream's rows to their destinations: into kept_rows (forward) or `returned` (backward) there. Ends
-  /// when this rank has received its rows.
-  void dispatch(const Visit& visit, const CellTables& tables);
-
-  /// `returned` (and gate_sent) back to the sources; then layer_out = sum of rows by token, gate_out, and
-  /// stream += layer_out.
+  /// The stream's rows in send order.
+  void gather(const Visit& visit, const CellTables& tables);
+  /// To their destinations: into kept_rows (forward) or `returned` (backward) there. Ends when this rank has
+  /// received its rows.
+  void dispatch(const Visit& visit);
+  /// `returned` (and gate_sent) back to the sources.
+  void bring_back(const Visit& visit);
+  /// layer_out = sum of rows by token, gate_out, and stream += layer_out.
   void combine(const Visit& visit, const CellTables& tables);
 
  private:
@@ -27,6 +29,7 @@ class TokenFlow {
   Round homeward(const CellSchedule& cell, const Buffer& from, const Buffer& to) const;
   void add_gate_gradients(const CellSchedule& cell, Round& round) const;
   void sum_by_token(const Visit& visit, const CellTables& tables);
+  void place_gate_gradients(const Visit& visit, const CellTables& tables);
   void exchange(const Round& round);
 
   Transport& transport_;

@@ -1,0 +1,137 @@
+#include "lib/exec/emulate.h"
+
+#include <array>
+#include <memory>
+
+#include "lib/exec/setup.h"
+
+namespace relibra::exec {
+namespace {
+
+/// A schedule of one cell alone, as layer 0 of micro-batch 0.
+RankSchedule only_cell(const RankSchedule& schedule, std::size_t cell) {
+  RankSchedule only = schedule;
+  only.selection.micro_batches = {schedule.cells[cell].micro_batch};
+  only.selection.layers = {schedule.cells[cell].layer};
+  only.tokens = {0};
+  only.cells = {schedule.cells[cell]};
+  only.visits = build_visits(only.selection);
+  return only;
+}
+
+/// What one rank computes in one cell, ready to run.
+class EmulatedCell {
+ public:
+  EmulatedCell(const Device& device, const Stream& stream, const RankSchedule& schedule, std::size_t cell,
+               const ModelShape& shape, RankBuffers& buffers)
+      : device_(device),
+        stream_(stream),
+        schedule_(only_cell(schedule, cell)),
+        tables_(stream, schedule_.cells[0]),
+        forward_(device, schedule_, schedule_.visits[0], shape, buffers),
+        backward_(device, schedule_, schedule_.visits[1], shape, buffers) {
+    for (int i = 0; i < 3; ++i) events_.emplace_back(device);
+  }
+
+  /// Seconds forward and backward.
+  std::array<double, 2> run() const {
+    events_[0].record(stream_.handle());
+    forward_.forward(stream_, tables_);
+    events_[1].record(stream_.handle());
+    backward_.backward_to_hidden(stream_, tables_);
+    backward_.backward_weights(stream_, tables_);
+    events_[2].record(stream_.handle());
+    stream_.synchronize();
+    return {elapsed(device_, events_[0].handle(), events_[1].handle()),
+            elapsed(device_, events_[1].handle(), events_[2].handle())};
+  }
+
+ private:
+  const Device& device_;
+  const Stream& stream_;
+  RankSchedule schedule_;
+  CellTables tables_;
+  ExpertCompute forward_, backward_;
+  std::vector<Event> events_;
+};
+
+/// (variants) medians of one rank's cell.
+std::vector<std::array<double, 2>> time_cell(const Device& device, const Stream& stream,
+                                             std::span<const CarriedSchedules> variants, std::size_t carried,
+                                             std::size_t cell, const ModelShape& shape, RankBuffers& buffers,
+                                             const RepeatOptions& options) {
+  std::vector<std::unique_ptr<EmulatedCell>> cells;
+  for (const CarriedSchedules& variant : variants)
+    cells.push_back(
+        std::make_unique<EmulatedCell>(device, stream, variant.ranks[carried], cell, shape, buffers));
+  std::vector<std::array<std::vector<double>, 2>> seconds(variants.size());
+  for (int repeat = -options.warm_up; repeat < options.repeats; ++repeat)
+    for (std::size_t v = 0; v < cells.size(); ++v) {
+      const auto once = cells[v]->run();
+      for (std::size_t way = 0; way < 2 && repeat >= 0; ++way) seconds[v][way].push_back(once[way]);
+    }
+  std::vector<std::array<double, 2>> result;
+  for (const auto& of_variant : seconds) result.push_back({median(of_variant[0]), median(of_variant[1])});
+  return result;
+}
+
+/// Position of each cell's visits, forward and backward, in a schedule.
+std::vector<std::array<std::size_t, 2>> visits_of_cells(const RankSchedule& schedule) {
+  std::vector<std::array<std::size_t, 2>> visits(schedule.cells.size());
+  for (std::size_t v = 0; v < schedule.visits.size(); ++v) {
+    const Visit& visit = schedule.visits[v];
+    visits[schedule.selection.cell(static_cast<std::size_t>(visit.micro_batch),
+                                   static_cast<std::size_t>(visit.layer))][visit.backward ? 1 : 0] = v;
+  }
+  return visits;
+}
+
+}  // namespace
+
+StepSizes emulated_sizes(std::span<const CarriedSchedules> variants) {
+  StepSizes sizes;
+  for (const CarriedSchedules& variant : variants)
+    for (const RankSchedule& schedule : variant.ranks)
+      for (std::size_t c = 0; c < schedule.cells.size(); ++c) {
+        const std::int64_t tables = sizes.table_ints;
+        sizes.table_ints = 0;
+        sizes.include(only_cell(schedule, c));
+        sizes.table_ints = std::max(tables, sizes.table_ints * static_cast<std::int64_t>(variants.size()));
+      }
+  sizes.groups = 1;
+  return sizes;
+}
+
+std::vector<Measured> emulate(const Comm& comm, const Device& device,
+                              std::span<const CarriedSchedules> variants, const ModelShape& shape,
+                              RankBuffers& buffers, const RepeatOptions& options) {
+  const Stream stream(device);
+  const auto carried = variants.front().ranks.size();
+  const int world = comm.sum(static_cast<int>(carried));
+  std::vector<Measured> results;
+  for (const CarriedSchedules& variant : variants)
+    results.push_back({.variant = variant.variant, .ranks = world});
+  std::vector<std::vector<double>> seconds(variants.size());
+  std::vector<Visit> visits = comm.rank() == 0 ? variants.front().ranks.front().visits : std::vector<Visit>{};
+  comm.broadcast(visits);
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    results[v].visits = visits;
+    results[v].seconds.assign(static_cast<std::size_t>(world) * visits.size() * kPhases, 0.0);
+    results[v].home_sum.assign(static_cast<std::size_t>(world), 0.0);
+  }
+  for (std::size_t r = 0; r < carried; ++r) {
+    const RankSchedule& schedule = variants.front().ranks[r];
+    const auto places = visits_of_cells(schedule);
+    for (std::size_t c = 0; c < schedule.cells.size(); ++c) {
+      const auto times = time_cell(device, stream, variants, r, c, shape, buffers, options);
+      for (std::size_t v = 0; v < variants.size(); ++v)
+        for (std::size_t way = 0; way < 2; ++way)
+          results[v].seconds[(schedule.rank.index() * visits.size() + places[c][way]) * kPhases +
+                             static_cast<std::size_t>(Phase::compute)] = times[v][way];
+    }
+  }
+  for (Measured& result : results) comm.sum_in_place(std::span(result.seconds));
+  return results;
+}
+
+}  // namespace relibra::exec
