@@ -222,13 +222,17 @@ void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, s
   if (bins.bins() < 2 || loads.items() < 2 || loads.cells() == 0 || moves <= 0) return;
   constexpr int kRun = 128;  // moves at one temperature
   constexpr int kNear = 10;  // items alike
-  const Schedule schedule{.start = 2e-2 * loads.cells(), .halvings = 6};
+  // Per cell and in units of the smoothed objective. A search that pays for moves starts from a good
+  // placement and must not melt it. A step of the largest load is worth about 24 of load^16 where it matters.
+  const bool priced = objective.price > 0;
+  const Schedule schedule{.start = (priced ? 5e-3 : 2e-2) * loads.cells(), .halvings = priced ? 4.0 : 7.0};
+  const auto price = static_cast<float>(24 * objective.price);
   Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
                 Random(seed), {}};
   for (int b = 0; b < bins.bins(); ++b) search.energy.push_back(energy_of(bins.load(b), loads.vectors()));
   for (std::int64_t done = 0; done < moves; done += kRun)
     anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),
-               static_cast<float>(16 * objective.price));
+               price);
 }
 
 void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective) {

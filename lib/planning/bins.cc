@@ -83,24 +83,32 @@ void Bins::assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of) 
   }
 }
 
-std::vector<std::int32_t> largest_first(const ItemLoads& loads, int bins, int capacity) {
-  std::vector<double> total(static_cast<std::size_t>(loads.items()));
-  for (int i = 0; i < loads.items(); ++i) total[static_cast<std::size_t>(i)] = loads.total(i);
-  std::vector<std::int32_t> order(total.size());
-  std::iota(order.begin(), order.end(), 0);
+std::vector<std::int32_t> largest_first(const ItemLoads& loads, int bins, int capacity,
+                                        std::span<const std::int32_t> fixed) {
+  std::vector<double> total(static_cast<std::size_t>(loads.items())), sum(static_cast<std::size_t>(bins));
+  std::vector<int> filled(sum.size());
+  std::vector<std::int32_t> bin_of(total.size(), -1), order;
+  const auto put = [&](std::int32_t i, std::size_t bin) {
+    bin_of[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(bin);
+    sum[bin] += total[static_cast<std::size_t>(i)];
+    ++filled[bin];
+  };
+  for (std::int32_t i = 0; i < loads.items(); ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    total[k] = loads.total(i);
+    if (k < fixed.size() && fixed[k] >= 0 && filled[static_cast<std::size_t>(fixed[k])] < capacity)
+      put(i, static_cast<std::size_t>(fixed[k]));
+    else
+      order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
     return total[static_cast<std::size_t>(a)] > total[static_cast<std::size_t>(b)];
   });
-  std::vector<double> sum(static_cast<std::size_t>(bins));
-  std::vector<int> filled(sum.size());
-  std::vector<std::int32_t> bin_of(total.size());
   for (std::int32_t i : order) {
     std::size_t best = sum.size();
     for (std::size_t b = 0; b < sum.size(); ++b)
       if (filled[b] < capacity && (best == sum.size() || sum[b] < sum[best])) best = b;
-    bin_of[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(best);
-    sum[best] += total[static_cast<std::size_t>(i)];
-    ++filled[best];
+    put(i, best);
   }
   return bin_of;
 }

@@ -90,8 +90,10 @@ class Bins {
 };
 
 /// Longest-processing-time on totals over cells: items from the heaviest down, each to the lightest bin that
-/// is not full (lowest number on a tie). (items) bin of each.
-std::vector<std::int32_t> largest_first(const ItemLoads& loads, int bins, int capacity);
+/// is not full (lowest number on a tie). (items) bin of each. Items with a bin in `fixed` (-1: none; may be
+/// empty) stay there as long as it has room, in order of their number.
+std::vector<std::int32_t> largest_first(const ItemLoads& loads, int bins, int capacity,
+                                        std::span<const std::int32_t> fixed = {});
 
 /// Renumbers bins so that as many items as a greedy matching finds keep their bin of `before` (-1: none).
 void match_bins(std::span<std::int32_t> bin_of, std::span<const std::int32_t> before, int bins);
