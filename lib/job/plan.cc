@@ -17,6 +17,15 @@
 namespace relibra {
 namespace {
 
+constexpr std::size_t kTimedCells = 4;
+
+template <class Work>
+double seconds_of(Work&& work) {
+  Timer timer;
+  work();
+  return timer.seconds();
+}
+
 PreviousPlan contiguous_plan(const RoutingHeader& dump, int ep_size) {
   return {.layers = dump.layers,
           .num_experts = dump.num_experts,
@@ -118,6 +127,7 @@ class StepPlanner {
     return cell;
   }
 
+  BudgetTimes timed_samples() const;
   std::int64_t moves_in_budget();
   void reorder();
   void place_sequences();
@@ -144,29 +154,42 @@ class StepPlanner {
   PlanResult result_;
 };
 
-std::int64_t StepPlanner::moves_in_budget() {
-  // Sources are not placed yet; which rank holds a sequence does not change what a cell costs to plan.
+BudgetTimes StepPlanner::timed_samples() const {
+  BudgetTimes times{
+      .layers = owned(), .cells = owned() * places_.micro_batches, .threads = omp_get_max_threads()};
+  if (owned() == 0) return times;
+  // Sources are not placed yet; which rank holds a sequence hardly changes what a cell costs to plan.
   SequencePlaces places = places_;
-  places.source_rank.assign(places.group.size(), 0);
-  for (std::size_t s = 0; s < places.group.size(); ++s)
-    places.source_rank[s] = places.group[s] * topology_.ep_size + static_cast<int>(s) % topology_.ep_size;
+  if (places.source_rank.empty())
+    for (std::size_t s = 0; s < places.group.size(); ++s)
+      places.source_rank.push_back(places.group[s] * topology_.ep_size +
+                                   static_cast<int>(s) % topology_.ep_size);
   const auto sequences = by_micro_batch(places);
-  std::unique_ptr<Policy> policy;
   LayerDecision decision;
-  BudgetWork work{.seconds_left = options_.time_budget - since_counts_.seconds(),
-                  .layers = owned(),
-                  .cells = owned() * places_.micro_batches,
-                  .threads = omp_get_max_threads()};
-  work.reorder = [&](std::int64_t moves) {
+  std::unique_ptr<Policy> policy;
+  const auto reordering = [&](std::int64_t moves) {
     policy = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves));
-    decision = decide(*policy, owned_layer(0));
+    return seconds_of([&] { decision = decide(*policy, owned_layer(0)); });
   };
-  work.plan_cell = [&, m = std::size_t{0}]() mutable {
-    plan_cell(*policy, owned_layer(0), decision, sequences[m++ % sequences.size()], places);
-  };
+  times.few = reordering(kFewMoves);
+  times.more = reordering(kMoreMoves);
+  const std::size_t cells = std::min(sequences.size(), kTimedCells);
+  const double seconds = seconds_of([&] {
+    for (std::size_t m = 0; m < cells; ++m)
+      plan_cell(*policy, owned_layer(0), decision, sequences[m], places);
+  });
+  if (cells > 0) times.cell = seconds / double(cells);
+  return times;
+}
+
+std::int64_t StepPlanner::moves_in_budget() {
   Timer timer;
   std::int64_t moves = 0;
-  agreed(comm_, [&] { moves = moves_within_budget(work); });
+  agreed(comm_, [&] {
+    BudgetTimes times = timed_samples();
+    times.left = options_.time_budget - since_counts_.seconds();
+    moves = moves_within_budget(times);
+  });
   moves = comm_.min(moves);
   end_phase("calibrate", timer);
   return moves;

@@ -96,7 +96,6 @@ TEST(Plan, ATimeBudgetRecordsTheMovesThatMakeItAgain) {
   PlanOptions options = small_options();
   options.time_budget = 0.3;
   const auto timed = planned(Comm::world(), source, options);
-  EXPECT_GT(timed.plan.header.search_moves, 0);
   options.time_budget = 0;
   options.effort = timed.plan.header.search_moves;
   const auto again = planned(Comm::world(), source, options);

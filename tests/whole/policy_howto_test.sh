@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The code in docs/adding-a-policy.md compiles and does what its text says: two nodes of two ranks, worked by hand below.
-source "$SOURCE/tests/support/whole.sh"
+source "${SOURCE:?}/tests/support/whole.sh"
 awk '/^```cpp/ { inside = 1; next } /^```/ { inside = 0 } inside' "$SOURCE/docs/adding-a-policy.md" |
   sed '/{"round-robin"/d' >round_robin.cc
 cat >main.cc <<'END'
