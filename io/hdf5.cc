@@ -98,6 +98,11 @@ Dataset::Dataset(Id id, std::string where, Fault fault)
   type_ = element_type(type.get());
 }
 
+std::int64_t Dataset::file_offset() const {
+  const haddr_t offset = H5Dget_offset(id_.get());
+  return offset == HADDR_UNDEF ? 0 : static_cast<std::int64_t>(offset);
+}
+
 void Dataset::require_shape(const std::vector<std::int64_t>& shape) const {
   const auto fits = [](std::int64_t want, std::int64_t have) { return want < 0 || want == have; };
   if (!std::equal(shape.begin(), shape.end(), shape_.begin(), shape_.end(), fits))

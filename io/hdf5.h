@@ -50,6 +50,8 @@ class Id {
   void close(Fault fault, const std::string& where) {
     check(close_(std::exchange(id_, H5I_INVALID_HID)), fault, where);
   }
+  /// Forgets it without giving it back: for files that HDF5 can no longer close.
+  void leak() { id_ = H5I_INVALID_HID; }
 
  private:
   hid_t id_ = H5I_INVALID_HID;
@@ -100,6 +102,10 @@ class Dataset {
   std::int64_t length() const { return shape_.empty() ? 1 : shape_.front(); }
   const ElementType& type() const { return type_; }
   hid_t get() const { return id_.get(); }
+  void leak() { id_.leak(); }
+
+  /// Where a contiguous dataset's bytes start in the file; 0 where it has none.
+  std::int64_t file_offset() const;
 
   /// Throws Fault::input unless the shape is this one; -1 stands for any length.
   void require_shape(const std::vector<std::int64_t>& shape) const;
@@ -162,8 +168,10 @@ class File {
   static File open(const std::string& path);
   /// Collective, for reading. Only file_is_there() is agreed on; call it before.
   static File open(const Comm& comm, const std::string& path);
-  /// Collective, for writing. `shown` is the name for messages.
-  static File create(const Comm& comm, const std::string& path, const std::string& shown);
+  /// Local, new, for writing. `shown` is the name for messages.
+  static File create(const std::string& path, const std::string& shown);
+  /// Collective, of an existing file, for writing into its datasets.
+  static File open_for_writing(const Comm& comm, const std::string& path, const std::string& shown);
 
   const std::string& name() const { return name_; }
   hid_t get() const { return id_.get(); }
@@ -178,13 +186,13 @@ class File {
   void put_string(const char* attribute, const std::string& value) const;  ///< fixed length, UTF-8
 
   Dataset dataset(const std::string& object) const;  ///< throws Fault::input where missing
-  /// Collective where the file is. Missing groups on the way are made.
+  /// Missing groups on the way are made. Contiguous storage gets its place in the file at once.
   Dataset create(const std::string& object, hid_t type, const std::vector<std::int64_t>& shape,
                  const Storage& storage = {}) const;
 
-  /// Collective where the file is: everything written so far is on the disk. Then gives the file back,
-  /// checked.
-  void flush_and_close();
+  /// Collective where the file is. Gives it back with the result looked at, which a destructor cannot.
+  void close() { id_.close(fault_, name_); }
+  void leak() { id_.leak(); }
 
  private:
   File(Id id, std::string name, Fault fault) : id_(std::move(id)), name_(std::move(name)), fault_(fault) {}

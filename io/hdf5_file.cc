@@ -23,11 +23,10 @@ Id property_list(hid_t cls, const std::string& where) {
   return {check(H5Pcreate(cls), Fault::environment, where), H5Pclose};
 }
 
+// One rank reads metadata for all.
 Id parallel_access(const Comm& comm, const std::string& where) {
   Id access = property_list(H5P_FILE_ACCESS, where);
   check(H5Pset_fapl_mpio(access.get(), comm.handle(), MPI_INFO_NULL), Fault::environment, where);
-  // One rank reads metadata for all. Writing it collectively is left off: from three ranks on, Open MPI 4.1
-  // then fills the gaps between pieces with what was in memory, and equal content is no longer equal bytes.
   check(H5Pset_all_coll_metadata_ops(access.get(), true), Fault::environment, where);
   return access;
 }
@@ -82,14 +81,20 @@ File File::open(const Comm& comm, const std::string& path) {
           Fault::input};
 }
 
-File File::create(const Comm& comm, const std::string& path, const std::string& shown) {
+File File::create(const std::string& path, const std::string& shown) {
   start_library(shown);
-  const Id access = parallel_access(comm, shown);
   const Id creation = property_list(H5P_FILE_CREATE, shown);
   check(H5Pset_obj_track_times(creation.get(), false), Fault::environment, shown);
-  return {Id(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), Fault::environment,
+  return {Id(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), H5P_DEFAULT), Fault::environment,
                    shown),
              H5Fclose),
+          shown, Fault::environment};
+}
+
+File File::open_for_writing(const Comm& comm, const std::string& path, const std::string& shown) {
+  start_library(shown);
+  const Id access = parallel_access(comm, shown);
+  return {Id(check(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), Fault::environment, shown), H5Fclose),
           shown, Fault::environment};
 }
 
@@ -194,7 +199,9 @@ Dataset File::create(const std::string& object, hid_t type, const std::vector<st
   check(H5Pset_obj_track_times(creation.get(), false), fault_, place);
   // Every element is written, so filling first would only write twice.
   check(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), fault_, place);
-  if (!storage.chunk.empty()) {
+  if (storage.chunk.empty()) {
+    check(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), fault_, place);
+  } else {
     check(H5Pset_chunk(creation.get(), static_cast<int>(storage.chunk.size()), storage.chunk.data()), fault_,
           place);
     if (storage.deflate) {
@@ -207,11 +214,6 @@ Dataset File::create(const std::string& object, hid_t type, const std::vector<st
                    fault_, place),
              H5Dclose),
           place, fault_};
-}
-
-void File::flush_and_close() {
-  check(H5Fflush(id_.get(), H5F_SCOPE_LOCAL), fault_, name_);
-  id_.close(fault_, name_);
 }
 
 }  // namespace relibra::io::h5

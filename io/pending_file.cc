@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -13,6 +15,8 @@
 
 namespace relibra::io {
 namespace {
+
+constexpr const char* kSuffix = ".partial";
 
 // One file at a time is pending in a process; a handler may read the name once the flag is up.
 char pending_path[PATH_MAX];
@@ -52,14 +56,35 @@ void require_writable(const std::string& target) {
     throw_environment({.where = target, .expected = "a writable folder", .found = "no permission"});
 }
 
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Files `prefix` + process id + ".partial" of processes that are no more.
+void remove_left_behind(const std::filesystem::path& folder, const std::string& prefix) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
+    const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
+    if (process > 0 && kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 PendingFile::PendingFile(const Comm& comm, std::string target) : comm_(comm), target_(std::move(target)) {
   agreed(comm, [&] {
     if (!comm.root()) return;
     require_writable(target_);
-    const auto name = std::filesystem::path(target_).filename().string();
-    path_ = (folder_of(target_) / ("." + name + "." + std::to_string(getpid()) + ".partial")).string();
+    const auto folder = folder_of(target_);
+    const std::string prefix =
+        "." + std::filesystem::path(target_).filename().string() + "." + host_name() + ".";
+    remove_left_behind(folder, prefix);
+    path_ = (folder / (prefix + std::to_string(getpid()) + kSuffix)).string();
     if (path_.size() >= sizeof pending_path)
       throw_environment({.where = target_, .expected = "a shorter path", .found = "one over the limit"});
     std::strcpy(pending_path, path_.c_str());
@@ -69,7 +94,10 @@ PendingFile::PendingFile(const Comm& comm, std::string target) : comm_(comm), ta
 }
 
 PendingFile::~PendingFile() {
-  if (comm_.root() && !committed_) remove_pending_file_in_signal_handler();
+  if (committed_) return;
+  remove_pending_file_in_signal_handler();
+  // Any rank may be the one that leaves alone, with the others about to be stopped.
+  if (!path_.empty()) unlink(path_.c_str());
 }
 
 void PendingFile::commit() {
@@ -78,9 +106,9 @@ void PendingFile::commit() {
     sync_to_disk(path_, target_);
     if (std::rename(path_.c_str(), target_.c_str()) != 0) throw_errno(target_, "cannot rename to it");
     is_pending = false;
-    committed_ = true;
     sync_to_disk(folder_of(target_).string(), target_);
   });
+  committed_ = true;
 }
 
 void remove_pending_file_in_signal_handler() {

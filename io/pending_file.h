@@ -8,7 +8,8 @@
 namespace relibra::io {
 
 /// The temporary file starts with a dot and ends in ".partial", so that nobody who looks for "*.h5" sees it:
-/// "out/step7.plan.h5" is written as "out/.step7.plan.h5.4711.partial".
+/// "out/step7.plan.h5" is written as "out/.step7.plan.h5.HOST.4711.partial", 4711 being the process. What a
+/// killed process of this host left behind under the same name is removed.
 class PendingFile {
  public:
   /// Collective. Throws Fault::environment, agreed, where the folder cannot be written to.

@@ -1,9 +1,13 @@
-#include <optional>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "io/hdf5.h"
 #include "io/pending_file.h"
 #include "io/plan_file.h"
 #include "io/plan_read.h"
+#include "io/slab_file.h"
 #include "lib/comm/agree.h"
 
 namespace relibra::io {
@@ -54,36 +58,25 @@ void put_attributes(const h5::File& file, const PlanHeader& h) {
   file.put_int64("search_moves", h.search_moves);
 }
 
-/// Writes datasets of one file. What every rank holds is written by rank 0; what ranks share out is written
-/// together. After each the ranks agree, so that a full disk does not leave some waiting in the next.
-class PlanWriter {
- public:
-  PlanWriter(const Comm& comm, const h5::File& file) : comm_(comm), file_(file) {}
-
-  void replicated(const char* object, const std::vector<std::int64_t>& shape,
-                  const std::vector<std::int32_t>& values) const {
-    agreed(comm_, [&] {
-      const auto data = file_.create(object, native_type<std::int32_t>(), shape);
-      if (comm_.root())
-        data.write_items({0, shape[0]}, native_type<std::int32_t>(), values.data(),
-                         h5::Transfer::independent());
-    });
-  }
-
-  /// `items` of the first `leading` dimensions are this rank's.
-  template <class T>
-  void shared(const char* object, const std::vector<std::int64_t>& shape, Range items,
-              const std::vector<T>& values, int leading) const {
-    agreed(comm_, [&] {
-      const auto data = file_.create(object, native_type<T>(), shape);
-      data.write_items(items, native_type<T>(), values.data(), h5::Transfer::collective(), leading);
-    });
-  }
-
- private:
-  const Comm& comm_;
-  const h5::File& file_;
+/// A dataset that ranks share out: this rank's stretch of it, as bytes.
+struct Slab {
+  const char* object;
+  hid_t type;
+  std::vector<std::int64_t> shape;
+  std::int64_t first = 0;  ///< byte in the dataset
+  std::vector<std::byte> data;
 };
+
+template <class T>
+Slab slab(const char* object, std::vector<std::int64_t> shape, std::int64_t first_element,
+          const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {object,
+          native_type<T>(),
+          std::move(shape),
+          first_element * static_cast<std::int64_t>(sizeof(T)),
+          {bytes.begin(), bytes.end()}};
+}
 
 template <class List, class Get>
 std::vector<std::int32_t> column(const List& list, Get&& get) {
@@ -93,21 +86,28 @@ std::vector<std::int32_t> column(const List& list, Get&& get) {
   return values;
 }
 
-void put_replicated(const PlanWriter& out, const Plan& plan) {
+void put(const h5::File& file, const char* object, const std::vector<std::int64_t>& shape,
+         const std::vector<std::int32_t>& values) {
+  const auto type = native_type<std::int32_t>();
+  file.create(object, type, shape)
+      .write_items({0, shape[0]}, type, values.data(), h5::Transfer::independent());
+}
+
+void put_replicated(const h5::File& file, const Plan& plan) {
   const PlanHeader& h = plan.header;
   const std::int64_t layers = h.num_layers(), sequences = plan.sequences();
-  out.replicated("layers", {layers}, h.layers);
-  out.replicated("placement/expert_rank", {layers, h.num_experts}, homes_of(plan.placement));
-  out.replicated("placement/slot_expert", {layers, h.topology.ep_size, h.slots_per_rank},
-                 column(plan.slot_expert, [](ExpertId e) { return e.value(); }));
-  out.replicated("placement/previous_rank", {layers, h.num_experts}, homes_of(plan.previous));
+  put(file, "layers", {layers}, h.layers);
+  put(file, "placement/expert_rank", {layers, h.num_experts}, homes_of(plan.placement));
+  put(file, "placement/slot_expert", {layers, h.topology.ep_size, h.slots_per_rank},
+      column(plan.slot_expert, [](ExpertId e) { return e.value(); }));
+  put(file, "placement/previous_rank", {layers, h.num_experts}, homes_of(plan.previous));
   std::vector<std::int32_t> moves;
   for (const Move& m : moves_between(plan.previous, plan.placement))
     for (std::int32_t v : {m.layer.value(), m.expert.value(), m.from.value(), m.to.value()})
       moves.push_back(v);
-  out.replicated("placement/moves", {std::ssize(moves) / 4, 4}, moves);
-  out.replicated("sequences/micro_batch", {sequences}, plan.micro_batch);
-  out.replicated("sequences/source_rank", {sequences}, plan.source_rank);
+  put(file, "placement/moves", {std::ssize(moves) / 4, 4}, moves);
+  put(file, "sequences/micro_batch", {sequences}, plan.micro_batch);
+  put(file, "sequences/source_rank", {sequences}, plan.source_rank);
 }
 
 /// Where this rank's part of a CSR list stands in the whole.
@@ -120,44 +120,43 @@ ListPlace place_of(const Comm& comm, std::int64_t mine) {
 }
 
 // Offset i+1 belongs to the rank of cell i; the leading 0 to rank 0.
-void put_offset(const PlanWriter& out, const char* object, std::int64_t num_cells, Range cells, bool root,
-                const std::vector<std::int64_t>& local, std::int64_t base) {
+Slab offset_slab(const char* object, std::int64_t num_cells, Range cells, bool root,
+                 const std::vector<std::int64_t>& local, std::int64_t base) {
   std::vector<std::int64_t> values;
   if (root) values.push_back(0);
   for (std::size_t i = 1; i < local.size(); ++i) values.push_back(base + local[i]);
-  const Range items = root ? Range{0, cells.size() + 1} : Range{cells.first + 1, cells.last + 1};
-  out.shared(object, {num_cells + 1}, items, values, 1);
+  return slab(object, {num_cells + 1}, root ? 0 : cells.first + 1, values);
 }
 
-void put_lists(const Comm& comm, const PlanWriter& out, const PlanHeader& h, const PlanCells& mine) {
-  const auto copies = place_of(comm, std::ssize(mine.copies));
-  const Range my_copies{copies.first, copies.first + std::ssize(mine.copies)};
+void add_lists(const Comm& comm, const PlanHeader& h, const PlanCells& mine, std::vector<Slab>& slabs) {
+  const ListPlace copies = place_of(comm, std::ssize(mine.copies));
   const auto copy = [&](const char* object, auto get) {
-    out.shared(object, {copies.total}, my_copies, column(mine.copies, get), 1);
+    slabs.push_back(slab(object, {copies.total}, copies.first, column(mine.copies, get)));
   };
-  put_offset(out, "replicas/offset", h.num_cells(), mine.cells, comm.root(), mine.copy_offset, copies.first);
+  slabs.push_back(
+      offset_slab("replicas/offset", h.num_cells(), mine.cells, comm.root(), mine.copy_offset, copies.first));
   copy("replicas/expert", [](const Copy& c) { return c.expert.value(); });
   copy("replicas/rank", [](const Copy& c) { return c.rank.value(); });
   copy("replicas/slot", [](const Copy& c) { return c.slot; });
 
-  const auto splits = place_of(comm, std::ssize(mine.split));
-  const Range my_splits{splits.first, splits.first + std::ssize(mine.split)};
+  const ListPlace splits = place_of(comm, std::ssize(mine.split));
   const auto split = [&](const char* object, auto get) {
-    out.shared(object, {splits.total}, my_splits, column(mine.split, get), 1);
+    slabs.push_back(slab(object, {splits.total}, splits.first, column(mine.split, get)));
   };
-  put_offset(out, "split/offset", h.num_cells(), mine.cells, comm.root(), mine.split_offset, splits.first);
+  slabs.push_back(
+      offset_slab("split/offset", h.num_cells(), mine.cells, comm.root(), mine.split_offset, splits.first));
   split("split/expert", [](const SplitEntry& s) { return s.expert.value(); });
   split("split/source", [](const SplitEntry& s) { return s.source.value(); });
   split("split/rank", [](const SplitEntry& s) { return s.rank.value(); });
   split("split/tokens", [](const SplitEntry& s) { return s.tokens; });
 }
 
-void put_tables(const PlanWriter& out, const PlanHeader& h, const PlanCells& mine, bool transfers) {
-  const std::int64_t m = h.num_micro_batches, l = h.num_layers(), w = h.topology.world();
-  if (transfers)
-    out.shared("transfer/assignments", {m, l, w, h.topology.ep_size}, mine.cells, mine.transfer, 2);
-  out.shared("metrics/rank_tokens", {m, l, w}, mine.cells, mine.rank_tokens, 2);
-  out.shared("metrics/rank_tokens_static", {m, l, w}, mine.cells, mine.rank_tokens_static, 2);
+void add_tables(const PlanHeader& h, const PlanCells& mine, bool transfers, std::vector<Slab>& slabs) {
+  const std::int64_t m = h.num_micro_batches, l = h.num_layers(), w = h.topology.world(),
+                     p = h.topology.ep_size, first = mine.cells.first;
+  if (transfers) slabs.push_back(slab("transfer/assignments", {m, l, w, p}, first * w * p, mine.transfer));
+  slabs.push_back(slab("metrics/rank_tokens", {m, l, w}, first * w, mine.rank_tokens));
+  slabs.push_back(slab("metrics/rank_tokens_static", {m, l, w}, first * w, mine.rank_tokens_static));
 }
 
 // Cells without any transfer list cannot say whether one is wanted; then it is written, with nothing in it.
@@ -173,20 +172,53 @@ bool agree_on_transfers(const Comm& comm, const PlanHeader& h, const PlanCells& 
   return any;
 }
 
+std::int64_t bytes_of(const Plan& plan, const std::vector<Slab>& slabs) {
+  std::int64_t bytes = std::int64_t{1} << 16;  // attributes, groups, headers
+  bytes += 4 * (3 * std::ssize(plan.slot_expert) +
+                8 * std::int64_t{plan.header.num_layers()} * plan.header.num_experts + 2 * plan.sequences());
+  for (const Slab& s : slabs) {
+    std::int64_t count = 1;
+    for (std::int64_t n : s.shape) count *= n;
+    bytes += count * static_cast<std::int64_t>(H5Tget_size(s.type));
+  }
+  return bytes;
+}
+
+/// Local, rank 0: the whole file but for the slabs, whose places it returns.
+std::vector<std::int64_t> lay_out(const PendingFile& pending, const Plan& plan,
+                                  const std::vector<Slab>& slabs) {
+  reserve(pending.path(), bytes_of(plan, slabs), pending.target());
+  auto file = h5::File::create(pending.path(), pending.target());
+  put_attributes(file, plan.header);
+  put_replicated(file, plan);
+  std::vector<std::int64_t> places;
+  for (const Slab& s : slabs) places.push_back(file.create(s.object, s.type, s.shape).file_offset());
+  file.close();
+  reserve(pending.path(), static_cast<std::int64_t>(std::filesystem::file_size(pending.path())),
+          pending.target());
+  return places;
+}
+
 }  // namespace
 
 void write_plan(const Comm& comm, const Plan& plan, const PlanCells& mine, const std::string& path) {
   require_complete(comm, plan, mine);
+  std::vector<Slab> slabs;
   const bool transfers = agree_on_transfers(comm, plan.header, mine);
+  add_lists(comm, plan.header, mine, slabs);
+  add_tables(plan.header, mine, transfers, slabs);
+
   PendingFile pending(comm, path);
-  std::optional<h5::File> file;
-  agreed(comm, [&] { file.emplace(h5::File::create(comm, pending.path(), path)); });
-  agreed(comm, [&] { put_attributes(*file, plan.header); });
-  const PlanWriter out(comm, *file);
-  put_replicated(out, plan);
-  put_lists(comm, out, plan.header, mine);
-  put_tables(out, plan.header, mine, transfers);
-  agreed(comm, [&] { file->flush_and_close(); });
+  std::vector<std::int64_t> places;
+  agreed(comm, [&] {
+    if (comm.root()) places = lay_out(pending, plan, slabs);
+  });
+  comm.broadcast(places);
+  agreed(comm, [&] {
+    SlabFile file(pending.path(), path);
+    for (std::size_t i = 0; i < slabs.size(); ++i) file.write(places[i] + slabs[i].first, slabs[i].data);
+    file.flush();
+  });
   pending.commit();
 }
 

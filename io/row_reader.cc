@@ -13,22 +13,6 @@ namespace {
 constexpr std::size_t kMostChunkBytes = std::size_t{256}
                                         << 20;  // above, memory matters more than decoding twice
 
-hid_t native_type(IdType type) {
-  switch (type) {
-    case IdType::u8:
-      return h5::native_type<std::uint8_t>();
-    case IdType::i8:
-      return h5::native_type<std::int8_t>();
-    case IdType::u16:
-      return h5::native_type<std::uint16_t>();
-    case IdType::i16:
-      return h5::native_type<std::int16_t>();
-    case IdType::i32:
-      break;
-  }
-  return h5::native_type<std::int32_t>();
-}
-
 }  // namespace
 
 std::vector<Range> pieces_to_read(std::span<const Range> ranges, const RoutingHeader& header,

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "io/hdf5.h"
-
 namespace relibra::io {
 namespace {
 
@@ -238,6 +236,22 @@ void read_weights(const h5::File& file, Shard& shard) {
 }
 
 }  // namespace
+
+hid_t native_type(IdType type) {
+  switch (type) {
+    case IdType::u8:
+      return h5::native_type<std::uint8_t>();
+    case IdType::i8:
+      return h5::native_type<std::int8_t>();
+    case IdType::u16:
+      return h5::native_type<std::uint16_t>();
+    case IdType::i16:
+      return h5::native_type<std::int16_t>();
+    case IdType::i32:
+      break;
+  }
+  return h5::native_type<std::int32_t>();
+}
 
 Shard read_shard(const std::string& file_name) {
   const auto file = h5::File::open(file_name);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/hdf5.h"
 #include "lib/model/routing.h"
 
 namespace relibra::io {
@@ -35,6 +36,9 @@ struct Shard {
   std::uint32_t columns = 0;  ///< which Column the file has
   RowStorage storage;
 };
+
+/// Type of ids in memory and, as we write them, in files.
+hid_t native_type(IdType type);
 
 /// Local. Throws Fault::input naming file and dataset, and for values also the first sequence at fault and
 /// the number of all.
