@@ -91,6 +91,21 @@ TEST(Plan, NoTokenIsLostAndTheSlowestRankGains) {
   EXPECT_LT(after, before * 8 / 10);
 }
 
+TEST(Plan, StartsFromThePlanBeforeAndAHighPriceKeepsExpertsInPlace) {
+  auto source = skewed_routing(40, 2, 16, 2, 3);
+  auto next = skewed_routing(40, 2, 16, 2, 4);
+  PlanOptions options = small_options();
+  const auto first = planned(Comm::world(), source, options);
+  const PreviousPlan previous = previous_of(first.plan);
+  options.move_cost = 1e12;
+  const auto second = planned(Comm::world(), next, options, &previous);
+  EXPECT_EQ(second.plan.previous, first.plan.placement);
+  EXPECT_EQ(second.plan.placement, first.plan.placement);
+  EXPECT_EQ(second.plan.slot_expert, first.plan.slot_expert);
+  options.move_cost = 0;
+  EXPECT_NE(planned(Comm::world(), next, options, &previous).plan.placement, first.plan.placement);
+}
+
 TEST(Plan, ATimeBudgetRecordsTheMovesThatMakeItAgain) {
   auto source = skewed_routing(40, 3, 16, 2, 5);
   PlanOptions options = small_options();
