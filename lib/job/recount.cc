@@ -1,10 +1,10 @@
 #include "lib/job/recount.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include "lib/comm/agree.h"
+#include "lib/count/digest.h"
 #include "lib/job/recount_deal.h"
 #include "lib/job/recount_shares.h"
 
@@ -133,10 +133,7 @@ class Recount {
   }
 
   RecountTotals sum_up() const {
-    char digest[20];
-    std::snprintf(digest, sizeof digest, "c1-%016llx",
-                  static_cast<unsigned long long>(comm_.sum(dealt_.digest)));
-    return {.digest = digest,
+    return {.digest = digest_text(comm_.sum(dealt_.digest)),
             .assignments = comm_.sum(dealt_.assignments),
             .missing = comm_.sum(dealt_.missing),
             .invalid = comm_.sum(dealt_.invalid)};

@@ -56,8 +56,8 @@ void MicroBatchDealer::prepare(LayerId l) {
   layer.counts.resize(bins * experts_);
   if (topology_.domains_per_group() > 1) {
     layer.lanes = LaneTable(topology_.domains_per_group(), layer.before_node, layer.after_node);
-    layer.touched.resize(bins * 2 * static_cast<std::size_t>(layer.lanes.lanes()));
-    layer.touched_last.resize(2 * static_cast<std::size_t>(layer.lanes.lanes()));
+    layer.touched.resize(bins * static_cast<std::size_t>(layer.lanes.lanes()));
+    layer.touched_last.resize(static_cast<std::size_t>(layer.lanes.lanes()));
   }
   take_own_split(l);
   queue_copies_elsewhere(l);
@@ -162,10 +162,9 @@ void MicroBatchDealer::deal(Layer& layer, const T* ids, const Segment& segment) 
     deal_by_queue(layer, ids, segment);
   } else {
     const auto lanes = static_cast<std::size_t>(layer.lanes.lanes());
-    std::uint32_t* before = layer.touched.data() + segment.bin * 2 * lanes;
+    std::uint32_t* touched = layer.touched.data() + segment.bin * lanes;
     tally(ids, segment.rows, static_cast<std::int64_t>(layers_.size() * top_k_), static_cast<int>(top_k_),
-          static_cast<std::uint32_t>(experts_), layer.lanes, layer.sequence_counts.data(), before,
-          before + lanes);
+          static_cast<std::uint32_t>(experts_), layer.lanes, layer.sequence_counts.data(), touched);
   }
   if (layer.sequence_counts[experts_] != unknown) count_invalid(layer, ids, segment);
 }
@@ -174,12 +173,12 @@ template <class T>
 void MicroBatchDealer::deal_by_queue(Layer& layer, const T* ids, const Segment& segment) {
   const auto& queue_of = layer.queue_of[group_of(segment.bin).index()];
   const auto lanes = static_cast<std::size_t>(layer.lanes.lanes());
-  std::uint32_t* before = layer.touched.data() + segment.bin * 2 * lanes;
+  std::uint32_t* touched = layer.touched.data() + segment.bin * lanes;
   std::vector<std::int64_t>& seen = layer.touched_last;
   std::fill(seen.begin(), seen.end(), -1);
   for (std::int64_t row = 0; row < segment.rows; ++row, ids += layers_.size() * top_k_) {
     const auto touch = [&](std::size_t lane) {
-      if (seen[lane] != row) ++before[lane];
+      if (seen[lane] != row) ++touched[lane];
       seen[lane] = row;
     };
     for (std::size_t j = 0; j < top_k_; ++j) {
@@ -200,7 +199,7 @@ void MicroBatchDealer::deal_by_queue(Layer& layer, const T* ids, const Segment& 
           --queue.left;
         }
       }
-      touch(lanes + static_cast<std::size_t>(node));
+      touch(static_cast<std::size_t>(topology_.domains_per_group() + node));
     }
   }
 }
@@ -238,8 +237,7 @@ void MicroBatchDealer::fold_traffic(LayerId l, std::size_t bin, MicroBatchRecoun
     for (int n = 0; n < nodes; ++n) {
       if (n == own) continue;
       const auto lanes = static_cast<std::size_t>(layer.lanes.lanes());
-      const std::int64_t pairs =
-          layer.touched[(bin * 2 + static_cast<std::size_t>(side)) * lanes + static_cast<std::size_t>(n)];
+      const std::int64_t pairs = layer.touched[bin * lanes + static_cast<std::size_t>(side * nodes + n)];
       tables.sent(side, l)[static_cast<std::size_t>(first_node + own)] += pairs;
       tables.received(side, l)[static_cast<std::size_t>(first_node + n)] += pairs;
     }

@@ -42,8 +42,8 @@ class MicroBatchDealer {
     LaneTable lanes;                                    ///< empty where a group lies inside one node
     std::vector<std::uint32_t> sequence_counts;         ///< (E+1) of the sequence at hand
     std::vector<std::int32_t> counts;                   ///< (bins, E)
-    std::vector<std::uint32_t> touched;                 ///< (bins, 2, lanes) rows that touch a node
-    std::vector<std::int64_t> touched_last;             ///< (2, lanes) row that did, for deal_by_queue
+    std::vector<std::uint32_t> touched;                 ///< (bins, lanes) rows that touch a node
+    std::vector<std::int64_t> touched_last;             ///< (lanes) row that did, for deal_by_queue
     std::vector<SplitEntry> split;                      ///< by bin, then expert
     std::vector<std::size_t> split_offset;              ///< (bins+1)
     std::vector<std::vector<std::int32_t>> queue_of;    ///< per group empty, or (E) queue of an expert or -1

@@ -1,26 +1,27 @@
 #pragma once
 // The inner loop of the recount: rows of one layer, counted by expert, with the nodes each row touches.
 //
-// Nodes are counted in byte lanes: a table gives per expert one 64-bit word with a 1 in the byte of its node.
-// OR over a row's experts leaves a 1 for each distinct node, and words of up to 255 rows add up without
-// carries. One pass covers 8 nodes with one word, or 64 with eight; `before` and `after` lie side by side.
+// What a row can touch is counted in byte lanes: a table gives per expert words with a 1 in the byte of its
+// node before and a 1 in that of its node after. OR over a row's experts leaves a 1 for each distinct node,
+// and words of up to 255 rows add up without carries. So one 64-bit word an expert does for four nodes.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace relibra {
 
-/// Where the nodes of a group's experts are, ready for tally(). Nodes are numbered inside the group.
+/// Where the nodes of a group's experts are, ready for tally(). Nodes are numbered inside the group; lane n
+/// is node n before, lane nodes + n is node n after.
 class LaneTable {
  public:
   LaneTable() = default;
   /// `before`, `after`: (E) node of each expert's rank, 0..nodes-1.
   LaneTable(int nodes, const std::vector<std::int32_t>& before, const std::vector<std::int32_t>& after);
 
-  int words() const { return words_; }
+  int words() const { return words_; }  ///< of an expert and pass: 0 in an empty table, 1, 2 or 8
   int passes() const { return passes_; }
-  int lanes() const { return passes_ * words_ * 8; }  ///< counters of one side, at least the nodes
-  /// (E+1, 2, words) of one pass; the last row is zero.
+  int lanes() const { return passes_ * words_ * 8; }  ///< at least 2 * nodes
+  /// (E+1, words) of one pass; the last row is zero.
   const std::uint64_t* pass(int p) const { return table_.data() + static_cast<std::size_t>(p) * pass_size_; }
 
  private:
@@ -38,43 +39,39 @@ std::uint32_t expert_index(T id, std::uint32_t experts) {
 }
 
 /// One pass over `rows` <= kTallyRows rows of `top_k` ids, `stride` ids apart. Adds 1 to counts[expert] (E+1)
-/// per id, where `counts` is not null, and to `before[node]` and `after[node]` 1 per row that touches the
-/// node, the row's own among them. kWords 0 counts ids only; kTopK 0 takes `top_k`.
-template <int kTopK, int kWords, class T>
-void tally_pass(const T* ids, std::int64_t rows, std::int64_t stride, int top_k, std::uint32_t experts,
-                const std::uint64_t* table, std::uint32_t* counts, std::uint32_t* before,
-                std::uint32_t* after) {
+/// per id, if kCount, and to touched[lane] 1 per row that touches it. kTopK 0 takes `top_k`.
+template <int kTopK, int kWords, bool kCount, class T>
+void tally_pass(const T* __restrict ids, std::int64_t rows, std::int64_t stride, int top_k,
+                std::uint32_t experts, const std::uint64_t* __restrict table,
+                std::uint32_t* __restrict counts, std::uint32_t* __restrict touched) {
   const int k = kTopK ? kTopK : top_k;
-  constexpr int kSides = 2 * kWords, kSize = kSides ? kSides : 1;
-  std::uint64_t sums[kSize] = {};
+  std::uint64_t sums[kWords ? kWords : 1] = {};
   for (std::int64_t row = 0; row < rows; ++row, ids += stride) {
-    std::uint64_t touched[kSize] = {};
+    std::uint64_t lanes[kWords ? kWords : 1] = {};
     for (int j = 0; j < k; ++j) {
-      const std::uint32_t e = expert_index(ids[j], experts);
-      if (counts) ++counts[e];
-      for (int w = 0; w < kSides; ++w)
-        touched[w] |= table[e * static_cast<std::uint32_t>(kSides) + static_cast<std::uint32_t>(w)];
+      const std::size_t e = expert_index(ids[j], experts);
+      if constexpr (kCount) ++counts[e];
+      for (std::size_t w = 0; w < kWords; ++w) lanes[w] |= table[e * kWords + w];
     }
-    for (int w = 0; w < kSides; ++w) sums[w] += touched[w];
+    for (int w = 0; w < kWords; ++w) sums[w] += lanes[w];
   }
-  for (int lane = 0; lane < 8 * kWords; ++lane) {
-    before[lane] += sums[lane / 8] >> (lane % 8 * 8) & 255;
-    after[lane] += sums[kWords + lane / 8] >> (lane % 8 * 8) & 255;
-  }
+  for (int lane = 0; lane < 8 * kWords; ++lane) touched[lane] += sums[lane / 8] >> (lane % 8 * 8) & 255;
 }
 
-/// All passes. `before`, `after`: (lanes). A table without words only counts.
+/// All passes. `touched`: (lanes). With an empty table it only counts.
 template <class T>
 void tally(const T* ids, std::int64_t rows, std::int64_t stride, int top_k, std::uint32_t experts,
-           const LaneTable& table, std::uint32_t* counts, std::uint32_t* before, std::uint32_t* after) {
+           const LaneTable& table, std::uint32_t* counts, std::uint32_t* touched) {
   const auto with_top_k = [&]<int kTopK>() {
-    if (table.words() == 0)
-      return tally_pass<kTopK, 0>(ids, rows, stride, top_k, experts, nullptr, counts, before, after);
-    if (table.words() == 1)
-      return tally_pass<kTopK, 1>(ids, rows, stride, top_k, experts, table.pass(0), counts, before, after);
-    for (int p = 0; p < table.passes(); ++p)
-      tally_pass<kTopK, 8>(ids, rows, stride, top_k, experts, table.pass(p), p == 0 ? counts : nullptr,
-                           before + 64 * p, after + 64 * p);
+    const auto pass = [&]<int kWords, bool kCount>(int p) {
+      tally_pass<kTopK, kWords, kCount>(ids, rows, stride, top_k, experts, table.pass(p), counts,
+                                        touched + p * kWords * 8);
+    };
+    if (table.words() == 0) return pass.template operator()<0, true>(0);
+    if (table.words() == 1) return pass.template operator()<1, true>(0);
+    if (table.words() == 2) return pass.template operator()<2, true>(0);
+    pass.template operator()<8, true>(0);
+    for (int p = 1; p < table.passes(); ++p) pass.template operator()<8, false>(p);
   };
   if (top_k == 8) return with_top_k.template operator()<8>();
   if (top_k == 6) return with_top_k.template operator()<6>();
