@@ -3,7 +3,7 @@
 
 namespace relibra {
 
-extern const Command kCheckCommand, kImportCommand, kInspectCommand, kPlanCommand, kSynthCommand;
+extern const Command kCheckCommand, kImportCommand, kInspectCommand, kPlanCommand, kRunCommand, kSynthCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
@@ -11,6 +11,7 @@ std::span<const Command> commands() {
       kPlanCommand,
       kCheckCommand,
       kInspectCommand,
+      kRunCommand,
       kImportCommand,
   };
   return table;

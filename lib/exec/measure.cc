@@ -63,6 +63,20 @@ void TimedStep::load(std::int32_t micro_batch) {
                static_cast<std::size_t>(tokens * shape_.hidden * shape_.element_bytes()));
 }
 
+std::vector<StepTimes> gather_times(const Comm& comm, const StepTimes& mine) {
+  const auto visits = comm.gather_all(std::span<const VisitTimes>(mine.visits));
+  std::vector<StepTimes> times(static_cast<std::size_t>(comm.size()));
+  const auto totals = comm.gather_all(std::span<const double>(&mine.total, 1));
+  const auto sums = comm.gather_all(std::span<const double>(&mine.home_sum, 1));
+  for (std::size_t r = 0; r < times.size(); ++r) {
+    const auto first = visits.begin() + static_cast<std::ptrdiff_t>(r * mine.visits.size());
+    times[r].visits.assign(first, first + static_cast<std::ptrdiff_t>(mine.visits.size()));
+    times[r].total = totals[r];
+    times[r].home_sum = sums[r];
+  }
+  return times;
+}
+
 std::vector<Measured> measure(const Comm& comm, const Device& device, Transport& transport,
                               std::span<const NamedSchedule> variants, const ModelShape& shape,
                               RankBuffers& buffers, const RepeatOptions& options,

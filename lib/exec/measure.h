@@ -47,6 +47,9 @@ class TimedStep final : public StepHooks {
   RankBuffers& buffers_;
 };
 
+/// Collective. Every rank's times on every process, by rank.
+std::vector<StepTimes> gather_times(const Comm& comm, const StepTimes& mine);
+
 struct NamedSchedule {
   std::string variant;
   const RankSchedule* schedule = nullptr;

@@ -1,8 +1,10 @@
 #include "lib/exec/mpi_transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "lib/base/timer.h"
 
@@ -127,8 +129,11 @@ void MpiTransport::poll() {
 template <class Done>
 void MpiTransport::wait_until(Done&& done, const char* what) {
   const Timer timer;
+  const double spin_seconds = options_.oversubscribed ? 0 : 1e-3;
   while (!done()) {
     poll();
+    if (done()) return;
+    if (timer.seconds() > spin_seconds) std::this_thread::sleep_for(std::chrono::microseconds(20));
     if (timer.seconds() > options_.timeout_seconds)
       throw_environment({.where = std::string("rank ") + std::to_string(rank_.value()) + ", " + what,
                          .found = "no answer from another rank for " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <string>
 #include <thread>
 
@@ -47,6 +48,7 @@ NcclTransport::NcclTransport(const Comm& comm, const Device& device, const Topol
 }
 
 NcclTransport::~NcclTransport() {
+  if (std::uncaught_exceptions() > 0) abort();  // peers may be gone: a clean end would wait for them
   for (Member& mine : members_)
     if (mine.network) backend().network_destroy(mine.network);
 }

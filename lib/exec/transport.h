@@ -49,6 +49,9 @@ struct Round {
 
 struct TransportOptions {
   double timeout_seconds = 60;  ///< no progress for that long is a lost peer
+  /// More threads than cores: a waiting process sleeps at once, so that those it waits for can run. Else it
+  /// spins for a millisecond first.
+  bool oversubscribed = false;
 };
 
 class Transport {

@@ -1,0 +1,23 @@
+#pragma once
+// Options and output of the execution phase, shared by `run` and `plan --execute`.
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "lib/job/run.h"
+
+namespace relibra {
+
+struct RunArguments {
+  RunOptions options;
+  std::string previous, trace;
+  bool json = false;
+};
+
+/// --backend, --hidden, --verify, --baseline, ...: all but those for which `plan` has the name already.
+void add_run(CLI::App& app, RunArguments& arguments);
+
+/// Collective. Prints the table or the document, writes the trace. The exit status: 1 where verification
+/// failed.
+int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result);
+
+}  // namespace relibra
