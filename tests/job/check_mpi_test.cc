@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/hand_plan.h"
 #include "tests/support/random_plan.h"
 
 namespace relibra {
@@ -45,6 +46,19 @@ TEST(Check, ValidPlansPass) {
   }
   const RandomPlan wide(wide_case());
   expect_valid(check(wide, wide.plan, {.previous = {PreviousKnown::Kind::none}}));
+}
+
+// Counts of sequence 0 are 4 2 1 1, of sequence 1 they are 1 0 2 1.
+TEST(Check, PlanWorkedByHand) {
+  testing::HandPlan hand;
+  const auto term = [](std::uint64_t i, std::uint64_t c) { return mix64(mix64(i + 1) ^ c); };
+  char digest[20];
+  std::snprintf(digest, sizeof digest, "c1-%016llx",
+                static_cast<unsigned long long>(term(0, 4) + term(1, 2) + term(2, 1) + term(3, 1) +
+                                                term(4, 1) + term(6, 2) + term(7, 1)));
+  hand.memory.plan.header.dump_digest = digest;
+  expect_valid(
+      check_plan(Comm::world(), hand.source, hand.memory.view(), {.previous = {PreviousKnown::Kind::none}}));
 }
 
 /// A single change to a valid plan that breaks a rule, and words of the report.

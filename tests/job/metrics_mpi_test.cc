@@ -2,55 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/hand_plan.h"
 #include "tests/support/random_plan.h"
 
 namespace relibra {
 namespace {
 
-using testing::MemoryPlan;
+using testing::HandPlan;
 using testing::RandomCase;
 using testing::RandomPlan;
 
-/// Four ranks on two nodes, one expert each, top 2; one layer, one micro-batch. Rank 0 holds the rows
-/// (0 1) (0 2) (0 1) (0 3), rank 2 the rows (0 2) (2 3), so the experts have 5 2 3 2 assignments. Expert 0
-/// has a copy on rank 1, which computes the one token from rank 2.
-struct Tiny {
-  MemorySource source = [] {
-    RoutingDump dump;
-    dump.header.num_experts = 4;
-    dump.header.top_k = 2;
-    dump.header.layers = {1};
-    dump.sequences.row_offset = {0, 4, 6};
-    return MemorySource::with_type(dump, IdType::u8, {0, 1, 0, 2, 0, 1, 0, 3, 0, 2, 2, 3});
-  }();
-  MemoryPlan memory = [] {
-    MemoryPlan p;
-    p.plan.header.num_experts = 4;
-    p.plan.header.num_micro_batches = 1;
-    p.plan.header.top_k = 2;
-    p.plan.header.topology = {.ep_size = 4, .gpus_per_node = 2};
-    p.plan.header.slots_per_rank = p.plan.header.replica_slots = 1;
-    p.plan.header.physical_slots = 2;
-    p.plan.header.layers = {1};
-    p.plan.placement = p.plan.previous = Placement::contiguous(1, 4, 4);
-    std::swap(p.plan.previous.home(LayerId(0), ExpertId(2)), p.plan.previous.home(LayerId(0), ExpertId(3)));
-    p.plan.micro_batch = {0, 0};
-    p.plan.source_rank = {0, 2};
-    p.cells.cells = {0, 1};
-    p.cells.copy_offset = {0, 1};
-    p.cells.copies = {{ExpertId(0), RankId(1), 0}};
-    p.cells.split_offset = {0, 2};
-    p.cells.split = {{ExpertId(0), RankId(0), RankId(0), 4}, {ExpertId(0), RankId(2), RankId(1), 1}};
-    p.cells.rank_tokens = {4, 3, 3, 2};
-    p.cells.rank_tokens_static = {5, 2, 3, 2};
-    return p;
-  }();
-};
-
 TEST(MeasurePlan, HandWorkedPlan) {
-  Tiny tiny;
-  const PlanSamples samples = measure_plan(Comm::world(), tiny.source, tiny.memory.view(), {});
-  const PlanSummary s = summarise(tiny.memory.plan.header, samples);
+  HandPlan hand;
+  const PlanSamples samples = measure_plan(Comm::world(), hand.source, hand.memory.view(), {});
+  const PlanSummary s = summarise(hand.memory.plan.header, samples);
   // Before: 5 of 12 on the slowest of four ranks, nodes 7 and 5. After: 4.
   EXPECT_DOUBLE_EQ(s.before.skew.mean, 5.0 * 4 / 12);
   EXPECT_DOUBLE_EQ(s.after.skew.mean, 4.0 * 4 / 12);
@@ -72,9 +37,9 @@ TEST(MeasurePlan, HandWorkedPlan) {
 }
 
 TEST(PlacementBound, WithoutSlotsTheHomesDecide) {
-  const Tiny tiny;
-  PlanHeader header = tiny.memory.plan.header;
-  const auto home = tiny.memory.plan.placement.layer(LayerId(0));
+  const HandPlan hand;
+  PlanHeader header = hand.memory.plan.header;
+  const auto home = hand.memory.plan.placement.layer(LayerId(0));
   const std::vector<std::int64_t> load{5, 2, 3, 2};
   EXPECT_EQ(placement_bound(header, home, load), 4);
   header.replica_slots = 0;
@@ -85,10 +50,12 @@ TEST(PlacementBound, WithoutSlotsTheHomesDecide) {
 }
 
 TEST(MetricsJson, HandWorkedPlan) {
-  Tiny tiny;
-  const PlanSamples samples = measure_plan(Comm::world(), tiny.source, tiny.memory.view(), {});
+  HandPlan hand;
+  auto previous = hand.memory.plan.previous.layer(LayerId(0));
+  std::swap(previous[2], previous[3]);
+  const PlanSamples samples = measure_plan(Comm::world(), hand.source, hand.memory.view(), {});
   const auto json = metrics_json(
-      tiny.memory.plan, samples, ExpertBytes::swiglu(2, 5),
+      hand.memory.plan, samples, ExpertBytes::swiglu(2, 5),
       {.ranks = 3, .threads = 2, .bytes_read = 12, .phases = {{"count", 0.5}, {"reorder", 0.25}}});
   EXPECT_EQ(json["format"], "relibra.metrics");
   EXPECT_EQ(json["plan"]["ep_size"], 4);
@@ -104,9 +71,9 @@ TEST(MetricsJson, HandWorkedPlan) {
 }
 
 TEST(MetricsJson, WhatWasNotMeasuredIsNull) {
-  const Tiny tiny;
-  const PlanSamples samples = measure_tables(Comm::world(), tiny.memory.view());
-  const auto json = summary_json(tiny.memory.plan, samples, {});
+  const HandPlan hand;
+  const PlanSamples samples = measure_tables(Comm::world(), hand.memory.view());
+  const auto json = summary_json(hand.memory.plan, samples, {});
   EXPECT_DOUBLE_EQ(json["after"]["skew"]["mean"], 4.0 * 4 / 12);
   EXPECT_TRUE(json["after"]["cross_node_pairs"].is_null());
   EXPECT_TRUE(json["after"]["pairs_busiest"].is_null());
