@@ -87,13 +87,14 @@ NpyHeader read_header(std::ifstream& file, const std::string& path) {
   const std::string type = value_of(dictionary, "descr", ',', path);
   NpyHeader header{.shape = parse_shape(value_of(dictionary, "shape", ')', path), path),
                    .data_at = static_cast<std::int64_t>(at + length)};
-  constexpr std::array<const char*, 6> known{"u1", "i1", "u2", "i2", "i4", "i8"};
+  constexpr std::array<const char*, 8> known{"u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"};
   for (const char* name : known)
     if (type.find(name) != std::string::npos && type.find('>') == std::string::npos) header.type = name;
   if (header.type.empty())
     throw_input({.where = path,
-                 .expected = "little-endian uint8, int8, uint16, int16, int32 or int64",
-                 .found = type});
+                 .expected = "little-endian integers",
+                 .found = type,
+                 .advice = "save array.astype('<i4')"});
   return header;
 }
 
@@ -128,7 +129,26 @@ std::int64_t integer_at(const std::byte* data, std::size_t bytes, bool is_signed
   return is_signed ? static_cast<std::int64_t>(value << unused) >> unused : static_cast<std::int64_t>(value);
 }
 
-std::vector<std::int64_t> read_lengths(const std::string& path) {
+bool is_npy(const std::string& path) {
+  std::array<char, 6> start{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw_input({.where = path, .expected = "a file that can be read", .found = std::strerror(errno)});
+  return file.read(start.data(), 6) && std::memcmp(start.data(), "\x93NUMPY", 6) == 0;
+}
+
+std::vector<std::int64_t> read_text_lengths(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t value = 0; file >> value;) lengths.push_back(value);
+  if (!file.eof())
+    throw_input({.where = path,
+                 .expected = "a .npy file, or text with one length a line",
+                 .found = "something else after " + std::to_string(lengths.size()) + " numbers"});
+  return lengths;
+}
+
+std::vector<std::int64_t> read_npy_lengths(const std::string& path) {
   std::ifstream file;
   const NpyHeader header = open(file, path);
   if (header.shape.size() != 1)
@@ -138,12 +158,18 @@ std::vector<std::int64_t> read_lengths(const std::string& path) {
   std::vector<std::byte> data(static_cast<std::size_t>(elements(header)) * width(header));
   read_bytes(file, path, header.data_at, data);
   std::vector<std::int64_t> lengths;
-  for (std::size_t at = 0; at < data.size(); at += width(header)) {
+  for (std::size_t at = 0; at < data.size(); at += width(header))
     lengths.push_back(integer_at(&data[at], width(header), header.type[0] == 'i'));
-    if (lengths.back() < 0)
-      throw_input(
-          {.where = path, .expected = "lengths of at least 0", .found = std::to_string(lengths.back())});
-  }
+  return lengths;
+}
+
+std::vector<std::int64_t> read_lengths(const std::string& path) {
+  auto lengths = is_npy(path) ? read_npy_lengths(path) : read_text_lengths(path);
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 58;  // as elements of an array, so that sums are safe
+  std::int64_t total = 0;
+  for (const std::int64_t length : lengths)
+    if (length < 0 || length > kMostRows || (total += length) > kMostRows)
+      throw_input({.where = path, .expected = "lengths of at least 0", .found = std::to_string(length)});
   return lengths;
 }
 
@@ -188,7 +214,7 @@ class NpySource final : public RoutingSource {
         data.resize(static_cast<std::size_t>(piece.size() * row));
         read_bytes(file_, path_, npy_.data_at + piece.first * row, data);
         bytes_read_ += piece.size() * row;
-        if (width(npy_) == 8) narrow(data);
+        if (npy_.type == "u4" || width(npy_) == 8) narrow(data);
         take({.first_row = piece.first, .rows = piece.size(), .type = id_type(), .ids = data.data()});
       }
     });
@@ -209,12 +235,13 @@ class NpySource final : public RoutingSource {
            .found = std::to_string(sequences.total_rows())});
   }
 
-  /// i64 in place to i32.
+  /// Wider integers in place to i32.
   void narrow(std::vector<std::byte>& data) const {
-    const std::size_t count = data.size() / 8;
+    const std::size_t bytes = width(npy_), count = data.size() / bytes;
     for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t wide = integer_at(&data[8 * i], 8, true);
-      if (!std::in_range<std::int32_t>(wide))
+      const std::int64_t wide = integer_at(&data[bytes * i], bytes, npy_.type[0] == 'i');
+      // A u64 beyond the positive i64 shows as negative.
+      if (!std::in_range<std::int32_t>(wide) || (npy_.type == "u8" && wide < 0))
         throw_input({.where = path_, .expected = "expert ids", .found = std::to_string(wide)});
       const auto id = static_cast<std::int32_t>(wide);
       std::memcpy(&data[4 * i], &id, sizeof id);

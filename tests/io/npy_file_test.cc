@@ -88,6 +88,45 @@ TEST_F(NpyFile, WideIdsAreNarrowed) {
   EXPECT_THROW(all_ids(*bad, 1 << 20), Error);
 }
 
+TEST_F(NpyFile, UnsignedWideIdsToo) {
+  for (const char* type : {"<u4", "<u8"}) {
+    const auto path = std::string(type) == "<u4"
+                          ? write<std::uint32_t>("u.npy", dictionary(type, "(1, 1, 3)"), {0, 7, 300})
+                          : write<std::uint64_t>("u.npy", dictionary(type, "(1, 1, 3)"), {0, 7, 300});
+    const auto source = open_npy(Comm::world(), {.ids = path, .num_experts = 512});
+    EXPECT_THAT(all_ids(*source, 1 << 20), ElementsAre(0, 7, 300));
+  }
+  const auto far = write<std::uint64_t>("far.npy", dictionary("<u8", "(1, 1, 1)"), {~std::uint64_t{0}});
+  const auto bad = open_npy(Comm::world(), {.ids = far, .num_experts = 512});
+  EXPECT_THROW(all_ids(*bad, 1 << 20), Error) << "all ones are no -1 where the type is unsigned";
+}
+
+// Header versions 2 and 3 have a length of four bytes.
+TEST_F(NpyFile, LongHeaders) {
+  for (char version : {'\x02', '\x03'}) {
+    const std::string header = dictionary("|u1", "(1, 2, 1)") + "\n", path = folder_ / "long.npy";
+    const auto length = static_cast<char>(header.size());
+    std::ofstream(path, std::ios::binary)
+        << "\x93NUMPY" << version << '\0' << length << '\0' << '\0' << '\0' << header << '\x05' << '\x06';
+    const auto source = open_npy(Comm::world(), {.ids = path, .num_experts = 8});
+    EXPECT_THAT(all_ids(*source, 1 << 20), ElementsAre(5, 6));
+  }
+}
+
+TEST_F(NpyFile, LengthsAsText) {
+  const auto ids = write<std::int16_t>("ids.npy", dictionary("<i2", "(3, 1, 1)"), {0, 1, 2});
+  const std::string rows = folder_ / "rows.txt";
+  const auto with = [&](const char* text) {
+    std::ofstream(rows) << text;
+    return NpyRouting{.ids = ids, .rows = rows, .num_experts = 8};
+  };
+  const auto source = open_npy(Comm::world(), with("2\n0\n1\n"));
+  EXPECT_THAT(source->dump().sequences.row_offset, ElementsAre(0, 2, 2, 3));
+  EXPECT_THAT(error_of(with("2\none\n")), HasSubstr("something else after 1 numbers"));
+  EXPECT_THAT(error_of(with("2\n2\n")), HasSubstr("sum to the 3 rows"));
+  EXPECT_THAT(error_of({.ids = ids, .rows = folder_ / "none.txt", .num_experts = 8}), HasSubstr("none.txt"));
+}
+
 TEST_F(NpyFile, FaultsNameTheFile) {
   const std::vector<std::int16_t> four{0, 1, 2, 3};
   const auto error = [&](const std::string& path) { return error_of({.ids = path, .num_experts = 8}); };
