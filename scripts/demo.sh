@@ -14,7 +14,7 @@ run() {
   echo "\$ $*" | sed "s|$relibra|relibra|"
   "$@"
 }
-run mpirun -n 4 "$relibra" synth -o step0.h5 --preset qwen3-30b --scale 1/64 --seed 1
+run mpirun -n 4 "$relibra" synth -o step0.h5 --preset qwen3-30b --scale 1/64 --no-micro-batches --seed 1
 run mpirun -n 4 "$relibra" plan step0.h5 -o step0.plan.h5 --ep-size 16 --gpus-per-node 8 --micro-batches 16
 run mpirun -n 4 "$relibra" check step0.plan.h5 step0.h5
 echo
