@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/parallel.h"
 #include "lib/model/blocks.h"
+#include "lib/workload/draw.h"
 #include "lib/workload/sampler.h"
 #include "lib/workload/terms.h"
 
@@ -129,8 +130,9 @@ class Workload final : public RoutingSource {
     const std::int64_t first =
         std::upper_bound(offset.begin(), offset.end(), rows.first) - offset.begin() - 1;
     const std::int64_t last = std::lower_bound(offset.begin(), offset.end(), rows.last) - offset.begin();
+    // Layer by layer, so that a thread's sampler meets answers of one prompt in a row.
     parallel_for((last - first) * options_.layers, [&](std::int64_t task) {
-      fill_sequence(rows, ids, first + task / options_.layers, static_cast<int>(task % options_.layers));
+      fill_sequence(rows, ids, first + task % (last - first), static_cast<int>(task / (last - first)));
     });
     if (options_.missing_share > 0) punch_holes(rows, ids);
   }

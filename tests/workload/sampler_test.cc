@@ -5,19 +5,41 @@
 #include <cmath>
 #include <map>
 
+#include "lib/workload/draw.h"
+
 namespace relibra::workload {
 namespace {
 
-TEST(AliasTable, DrawsByWeight) {
-  AliasTable table;
-  table.build({1, 0.5, 6, 2.5});  // of 10
-  Random random(1);
+TEST(AliasTables, DrawByWeight) {
+  AliasTables tables(4);
+  const std::vector<double> weights{1, 0.5, 6, 2.5};  // of 10
+  tables.build(3, weights);
+  RunRandom random(1, 0);
   std::array<double, 4> share{};
-  for (int i = 0; i < 200000; ++i) share[table.draw(random.next())] += 1.0 / 200000;
-  EXPECT_NEAR(share[0], 0.1, 0.005);
-  EXPECT_NEAR(share[1], 0.05, 0.005);
-  EXPECT_NEAR(share[2], 0.6, 0.005);
-  EXPECT_NEAR(share[3], 0.25, 0.005);
+  for (int i = 0; i < 200000; ++i) share[tables.draw(3, random.next())] += 1.0 / 200000;
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(share[i], weights[i] / 10, 0.005);
+}
+
+// The exact share of each index over all columns and thresholds, for sizes that are no powers of two too.
+TEST(AliasTables, SharesAreExactUpToRounding) {
+  for (const int size : {1, 2, 3, 60, 160, 256, 257}) {
+    Random random(static_cast<std::uint64_t>(size));
+    std::vector<double> weights;
+    double sum = 0;
+    for (int i = 0; i < size; ++i) sum += weights.emplace_back(std::exp(1.5 * random.normal()));
+    AliasTables tables(size);
+    tables.build(1, weights);
+    std::vector<double> share(weights.size());
+    const int bits = tables.index_bits();
+    for (std::size_t column = 0; column < share.size(); ++column) {
+      const std::uint32_t entry = tables.entries()[static_cast<std::size_t>(size) + column];
+      const double keep = std::ldexp(entry >> bits, bits - 32);
+      share[column] += keep / size;
+      share[entry & ((1u << bits) - 1)] += (1 - keep) / size;
+    }
+    for (std::size_t i = 0; i < share.size(); ++i)
+      EXPECT_NEAR(share[i], weights[i] / sum, 1e-6) << size << " " << i;
+  }
 }
 
 TEST(Gamma, HasTheMeanAndVarianceOfItsShape) {
@@ -103,6 +125,34 @@ TEST(SequenceSampler, TypesComeInRunsOfFour) {
     changes += r >= 4 && r % 4 == 0 && ids[r] != ids[r - 4] ? 1 : 0;
   }
   EXPECT_GT(changes, 500);  // of 999; 7/8 of them for even shares
+}
+
+// Every shape that 16 runs side by side can do, with rows that need the rest drawn, and cuts anywhere.
+TEST(SequenceSampler, SideBySideIsTheSameAsSingle) {
+  using Method = SequenceSampler::Method;
+  for (const auto& [experts, top_k, spread] : {std::tuple{128, 8, 1.2},
+                                               {256, 8, 1.2},
+                                               {8, 2, 1.0},
+                                               {5, 5, 1.0},
+                                               {60, 6, 4.0},
+                                               {1, 1, 1.0},
+                                               {160, 7, 3.0}}) {
+    SCOPED_TRACE(experts);
+    Random random(static_cast<std::uint64_t>(experts));
+    std::vector<double> weights;
+    for (int e = 0; e < experts; ++e) weights.push_back(std::exp(spread * random.normal()));
+    const Fixed fixed(weights, top_k);
+    if (!can_draw_runs(AliasTables(experts), {top_k, 10})) GTEST_SKIP() << "no AVX-512 here";
+    SequenceSampler single(fixed.options, Method::single), batch(fixed.options, Method::side_by_side);
+    single.begin(fixed.terms, 0, 0, 0, 0);
+    batch.begin(fixed.terms, 0, 0, 0, 0);
+    for (const Range rows : {Range{0, 500}, {3, 70}, {64, 65}, {1, 131}}) {
+      std::vector<std::uint8_t> a(static_cast<std::size_t>(rows.size() * top_k)), b(a.size());
+      single.sample(rows, a.data(), top_k);
+      batch.sample(rows, b.data(), top_k);
+      EXPECT_EQ(a, b);
+    }
+  }
 }
 
 }  // namespace

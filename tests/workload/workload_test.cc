@@ -201,7 +201,8 @@ TEST(Workload, MeasuredPopularityIsMetPerDomainAndLayer) {
   auto options = small(2);
   options.experts = 4;
   options.top_k = 1;
-  options.sequences = 256;
+  options.sequences = 512;
+  options.scale = 1.0 / 16;
   options.sd_type = options.sd_prompt = 0;
   options.gamma_shape = 1e6;
   options.popularity = MeasuredPopularity{.domains = {"x", "y"},
