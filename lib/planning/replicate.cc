@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "lib/planning/copy_build.h"
@@ -16,7 +17,9 @@ std::size_t at(int i) {
 
 /// Memory that calls of one thread use again.
 struct Scratch {
-  std::vector<std::int64_t> most;                        // (ranks)
+  std::vector<std::int64_t> own, most;                   // (ranks)
+  std::vector<std::int64_t> loads;                       // experts of some ranks
+  std::vector<std::int32_t> order, member;               // (ranks)
   std::vector<std::pair<std::int64_t, int>> candidates;  // load and home, or tokens and item
   CopyBuilder builder;
   CopySplit split, best;
@@ -27,28 +30,71 @@ Scratch& scratch() {
   return mine;
 }
 
-// The most that each rank can compute whatever the copies, its own load and the V largest foreign experts, in
-// `most`. Only the V largest experts of each home can be among those.
-void most_per_rank(const DomainLoad& domain, int slots, Scratch& s) {
+// The V largest experts of each home, as (load, home), in `candidates`, and the ranks' own loads in `own`.
+void largest_of_homes(const DomainLoad& domain, int slots, Scratch& s) {
   const std::size_t ranks = at(domain.ranks), kept = at(slots);
-  s.most.assign(ranks, 0);
+  s.own.assign(ranks, 0);
   s.candidates.assign(ranks * kept, {0, 0});
   for (std::size_t e = 0; e < domain.load.size(); ++e) {
     const std::size_t home = at(domain.home[e]);
-    s.most[home] += domain.load[e];
+    s.own[home] += domain.load[e];
     std::pair entry(domain.load[e], domain.home[e]);
     for (auto* top = &s.candidates[home * kept]; top != s.candidates.data() + (home + 1) * kept; ++top)
       if (entry.first > top->first) std::swap(entry, *top);
   }
-  std::sort(s.candidates.begin(), s.candidates.end(), std::greater<>());
-  for (std::size_t r = 0; r < ranks; ++r) {
-    std::size_t free = kept;
+}
+
+// The most that each rank can compute whatever the copies, its own load and the V largest foreign experts.
+void most_per_rank(int slots, Scratch& s) {
+  s.most = s.own;
+  for (std::size_t r = 0; r < s.most.size(); ++r) {
+    int free = slots;
     for (auto top = s.candidates.begin(); top != s.candidates.end() && free > 0; ++top)
       if (at(top->second) != r) {
         s.most[r] += top->first;
         --free;
       }
   }
+}
+
+// Sum of the `count` largest experts whose home is a member.
+std::int64_t largest_of_members(const DomainLoad& domain, std::size_t count, Scratch& s) {
+  s.loads.clear();
+  for (std::size_t e = 0; e < domain.load.size(); ++e)
+    if (s.member[at(domain.home[e])]) s.loads.push_back(domain.load[e]);
+  count = std::min(count, s.loads.size());
+  const auto end = s.loads.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(s.loads.begin(), end, s.loads.end(), std::greater<>());
+  return std::accumulate(s.loads.begin(), end, std::int64_t{0});
+}
+
+// The k most loaded ranks, k = 1 .., keep what (ranks - k) * slots copies of their experts cannot take away;
+// `bound` raised by that. The V largest of each home mostly show that it is not, without a look at the rest.
+std::int64_t raised_by_most_loaded(const DomainLoad& domain, int slots, std::int64_t bound, Scratch& s) {
+  const std::size_t ranks = s.own.size();
+  s.order.resize(ranks);
+  std::iota(s.order.begin(), s.order.end(), 0);
+  std::sort(s.order.begin(), s.order.end(), [&](int a, int b) { return s.own[at(a)] > s.own[at(b)]; });
+  s.member.assign(ranks, 0);
+  std::int64_t load = 0;
+  for (std::size_t k = 1; k <= ranks; ++k) {
+    load += s.own[at(s.order[k - 1])];
+    s.member[at(s.order[k - 1])] = 1;
+    const auto size = static_cast<std::int64_t>(k);
+    const std::size_t copies = (ranks - k) * at(slots);
+    std::int64_t leaves = 0, excess = load - size * bound;
+    std::size_t counted = 0;
+    for (auto top = s.candidates.begin(); top != s.candidates.end() && leaves < excess && counted < copies;
+         ++top)
+      if (s.member[at(top->second)]) {
+        leaves += top->first;
+        ++counted;
+      }
+    if (leaves >= excess) continue;
+    leaves = largest_of_members(domain, copies, s);
+    if (leaves < excess) bound = (load - leaves + size - 1) / size;
+  }
+  return bound;
 }
 
 // Smallest T in [low, high] that `reaches`, which holds at high and is monotone, or nearly so.
@@ -65,17 +111,19 @@ std::int64_t bisect(std::int64_t low, std::int64_t high, Reaches reaches) {
 }
 
 std::int64_t bound_of(const DomainLoad& domain, int slots, Scratch& s) {
-  most_per_rank(domain, slots, s);
-  std::int64_t total = 0;
-  for (std::int64_t load : domain.load) total += load;
-  const std::int64_t mean = (total + domain.ranks - 1) / domain.ranks;
+  largest_of_homes(domain, slots, s);
+  std::sort(s.candidates.begin(), s.candidates.end(), std::greater<>());
+  most_per_rank(slots, s);
+  const std::int64_t total = std::accumulate(s.own.begin(), s.own.end(), std::int64_t{0});
   const auto covered = [&](std::int64_t target) {
     std::int64_t sum = 0;
     for (std::int64_t m : s.most) sum += std::min(target, m);
     return sum >= total;
   };
-  if (covered(mean)) return mean;
-  return bisect(mean + 1, *std::max_element(s.most.begin(), s.most.end()), covered);
+  const std::int64_t mean = (total + domain.ranks - 1) / domain.ranks;
+  const std::int64_t low = raised_by_most_loaded(domain, slots, mean, s);
+  if (covered(low)) return low;
+  return bisect(low + 1, *std::max_element(s.most.begin(), s.most.end()), covered);
 }
 
 std::int64_t with_tolerance(std::int64_t target, double tolerance) {
@@ -127,10 +175,9 @@ DomainPlan replicate(const DomainLoad& domain, const ReplicateOptions& options) 
   DomainPlan plan;
   plan.bound = bound_of(domain, options.slots, s);
   s.builder.reset(domain, options);
-  std::int64_t limit = with_tolerance(std::max(plan.bound, options.enough), options.tolerance);
+  std::int64_t limit = std::max(with_tolerance(plan.bound, options.tolerance), options.enough);
   if (!s.builder.build_grouped(limit, s.split) && !s.builder.build(limit, s.split)) {
-    const std::int64_t reached = search_upward(limit, domain, s);
-    limit = with_tolerance(std::max(reached, options.enough), options.tolerance);
+    limit = with_tolerance(search_upward(limit, domain, s), options.tolerance);
     if (s.builder.build_grouped(limit, s.best) && s.best.copies() < s.split.copies())
       std::swap(s.best, s.split);
   }

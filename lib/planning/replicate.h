@@ -21,7 +21,7 @@ struct ReplicateOptions {
   int slots = 2;            ///< V
   double tolerance = 0.01;  ///< accept a slowest rank this share above the best reachable, to save copies
   int max_fan_out = 0;      ///< copies of one home's experts; 0: no limit
-  std::int64_t enough = 0;  ///< where other domains keep the cell at this load, do no better (plus tolerance)
+  std::int64_t enough = 0;  ///< a slowest rank that is good enough, since another domain has it too; 0: none
 };
 
 /// `tokens` assignments of `expert` are computed by `rank`, which is not its home.
@@ -37,8 +37,15 @@ struct DomainPlan {
   std::vector<Quota> quotas;  ///< one a copy, sorted by (expert, rank); the home keeps the rest
 };
 
-/// ceil(load / ranks) raised until the sum over ranks of min(T, own load + V largest foreign experts) covers
-/// the load.
+/// No copies reach a slowest rank below this: the largest of
+/// * the mean, ceil(load / ranks);
+/// * the least T such that the sum over ranks of min(T, own load + V largest foreign experts) covers the
+/// load;
+/// * for the k most loaded ranks, k = 1 ..: the others have (ranks - k) * V slots, so that what they can take
+///   is at most that many largest experts, and the mean of the rest stays.
+///
+/// Example: loads 1 x 12 | none | none and one slot: the mean is 4, but the two idle ranks can take one
+/// expert each, and 10 stay on the first.
 std::int64_t replica_bound(const DomainLoad& domain, int slots);
 
 /// Local, pure.

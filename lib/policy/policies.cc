@@ -40,11 +40,24 @@ LayerDecision reordered_homes(const PolicyOptions& options, const LayerInput& in
 CellPlan replicated_cell(const PolicyOptions& options, const LayerDecision& layer, const CellCounts& counts) {
   CellPlan plan;
   if (options.replica_slots == 0) return plan;
-  const ReplicateOptions replication{
-      .slots = options.replica_slots, .tolerance = options.tolerance, .max_fan_out = options.max_fan_out};
   const Topology& topology = options.topology;
-  for (const CellDomain& domain : cell_domains(counts, topology, layer.home, topology.domain_size()))
-    append_quotas(domain, replicate(domain.loads(), replication).quotas, counts, topology, plan);
+  auto domains = cell_domains(counts, topology, layer.home, topology.domain_size());
+  const auto total = [](const CellDomain& d) {
+    return std::accumulate(d.load.begin(), d.load.end(), std::int64_t{0});
+  };
+  std::stable_sort(domains.begin(), domains.end(), [&](const CellDomain& a, const CellDomain& b) {
+    return a.group != b.group ? a.group < b.group : total(a) > total(b);
+  });
+  // The ranks of a group wait for the slowest of them: once the most loaded node is done, the others need be
+  // no better.
+  ReplicateOptions replication{
+      .slots = options.replica_slots, .tolerance = options.tolerance, .max_fan_out = options.max_fan_out};
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    if (i == 0 || domains[i].group != domains[i - 1].group) replication.enough = 0;
+    const DomainPlan found = replicate(domains[i].loads(), replication);
+    replication.enough = std::max(replication.enough, found.max_load);
+    append_quotas(domains[i], found.quotas, counts, topology, plan);
+  }
   finish_cell(plan, topology);
   return plan;
 }
