@@ -8,12 +8,14 @@
 
 #include "apps/command.h"
 #include "apps/options.h"
+#include "apps/run_options.h"
 #include "apps/summary.h"
 #include "apps/terminal.h"
 #include "io/plan_file.h"
 #include "lib/base/units.h"
 #include "lib/job/metrics.h"
 #include "lib/job/plan_files.h"
+#include "lib/job/run_report.h"
 #include "lib/job/write_text.h"
 #include "lib/workload/workload.h"
 
@@ -26,6 +28,8 @@ struct PlanArguments {
   PlanOptions options;
   CountOptions count;
   bool json = false;
+  bool execute = false;
+  RunArguments run;
 };
 
 /// A folder gets a plan a step.
@@ -68,7 +72,33 @@ void say_findings(Terminal& terminal, const PlannedStep& step) {
                  format_count(findings.assignments) + " recorded");
 }
 
+/// Said before an hour of planning rather than after it.
+void check_execution(const Comm& comm, const PlanArguments& arguments) {
+  const int world = arguments.options.topology.world();
+  if (!arguments.execute || comm.size() == world || (arguments.run.options.emulate && comm.size() < world))
+    return;
+  throw Error(Fault::usage, {.where = "--execute",
+                             .expected = std::to_string(world) + " processes, --ep-size times --ep-groups",
+                             .found = std::to_string(comm.size()),
+                             .advice = "start one process a rank, or add --emulate (compute only)"})
+      .as_agreed();
+}
+
+/// Collective. The execution phase with the schedule in memory.
+RunResult execute(const Comm& comm, PlannedStep& step, const std::optional<PreviousPlan>& previous,
+                  const PlanArguments& arguments, Terminal& terminal) {
+  RunOptions options = arguments.run.options;
+  options.model = arguments.model;
+  options.trace = !arguments.run.trace.empty();
+  if (!options.emulate) options.previous = previous;
+  return run_plan(
+      comm, *step.source, step.result.plan,
+      [&](Range range) { return gather_cells(comm, step.result.mine, range); }, options,
+      [&](const std::string& line) { terminal.say(line); });
+}
+
 int plan(const Comm& comm, const PlanArguments& arguments) {
+  check_execution(comm, arguments);
   Terminal terminal(comm);
   const Progress progress = [&](std::string_view phase, double done) { terminal.progress(phase, done); };
   const auto steps = group_by_step(comm, arguments.dumps);
@@ -77,6 +107,7 @@ int plan(const Comm& comm, const PlanArguments& arguments) {
   std::optional<PreviousPlan> previous;
   if (!arguments.previous.empty()) previous = read_previous(comm, arguments.previous);
 
+  int status = 0;
   nlohmann::ordered_json documents = nlohmann::ordered_json::array();
   for (const StepFiles& step : steps) {
     const std::string path = folder ? plan_path_in(arguments.out, step.step) : arguments.out;
@@ -84,15 +115,22 @@ int plan(const Comm& comm, const PlanArguments& arguments) {
                                     previous ? &*previous : nullptr, progress);
     say_findings(terminal, planned);
     const PlanSamples samples = measure(comm, planned, !arguments.metrics.empty(), terminal);
+    if (comm.root()) {
+      documents.push_back(document(comm, planned, samples, arguments.model));
+      if (!arguments.json) print_summary(std::cout, planned, samples);
+    }
+    if (arguments.execute) {
+      const RunResult result = execute(comm, planned, previous, arguments, terminal);
+      if (comm.root()) documents.back()["execution"] = run_json(result);
+      status = std::max(status, report_run(comm, arguments.run, result,
+                                           arguments.json ? RunOutput::none : RunOutput::text));
+    }
     previous = previous_of(planned.result.plan);
-    if (!comm.root()) continue;
-    documents.push_back(document(comm, planned, samples, arguments.model));
-    if (!arguments.json) print_summary(std::cout, planned, samples);
   }
   const nlohmann::ordered_json& whole = steps.size() == 1 && comm.root() ? documents[0] : documents;
   if (!arguments.metrics.empty()) write_text(comm, arguments.metrics, whole.dump(2) + "\n");
   if (arguments.json && comm.root()) std::cout << whole.dump(2) << '\n';
-  return 0;
+  return status;
 }
 
 Run declare(CLI::App& app) {
@@ -108,6 +146,15 @@ Run declare(CLI::App& app) {
                  "JSON file of all measures, recounted from the dump; for several steps a list");
   add_model(app, arguments->model);
   add_json(app, arguments->json);
+  app.add_flag("--execute", arguments->execute,
+               "then carry the plan out in the same job, one process a rank, with the options of `run`:");
+  add_run(app, arguments->run);
+  app.add_option("--run-micro-batches", arguments->run.options.micro_batches,
+                 "micro-batches to execute, as in 0,7 or 0-3; all");
+  app.add_option("--relay-past", arguments->run.options.relay_past,
+                 "weights that a home sends in a cell before copies pass them on; 0: no limit")
+      ->capture_default_str();
+  app.add_option("--run-seed", arguments->run.options.seed, "of inputs and weights")->capture_default_str();
   return [arguments](const Comm& comm) { return plan(comm, *arguments); };
 }
 

@@ -61,15 +61,11 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   app.add_option("--trace", arguments.trace, "file for a timeline in Chrome trace format, for Perfetto");
 }
 
-int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result) {
+int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result, RunOutput output) {
   if (!arguments.trace.empty())
     write_text(comm, arguments.trace, comm.root() ? run_trace(result).dump() + "\n" : std::string());
-  if (comm.root()) {
-    if (arguments.json)
-      std::cout << run_json(result).dump(2) << '\n';
-    else
-      print_run(std::cout, result);
-  }
+  if (comm.root() && output == RunOutput::json) std::cout << run_json(result).dump(2) << '\n';
+  if (comm.root() && output == RunOutput::text) print_run(std::cout, result);
   return run_passed(result) ? 0 : static_cast<int>(Fault::check);
 }
 

@@ -9,15 +9,16 @@ namespace relibra {
 
 struct RunArguments {
   RunOptions options;
-  std::string previous, trace;
-  bool json = false;
+  std::string trace;
 };
 
 /// --backend, --hidden, --verify, --baseline, ...: all but those for which `plan` has the name already.
 void add_run(CLI::App& app, RunArguments& arguments);
 
+enum class RunOutput { text, json, none };
+
 /// Collective. Prints the table or the document, writes the trace. The exit status: 1 where verification
 /// failed.
-int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result);
+int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result, RunOutput output);
 
 }  // namespace relibra

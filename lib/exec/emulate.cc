@@ -99,6 +99,7 @@ StepSizes emulated_sizes(std::span<const CarriedSchedules> variants) {
         sizes.table_ints = std::max(tables, sizes.table_ints * static_cast<std::int64_t>(variants.size()));
       }
   sizes.groups = 1;
+  sizes.sent_rows = sizes.sent_routes = sizes.returned_gradients = 0;  // nothing is sent
   return sizes;
 }
 
