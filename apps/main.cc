@@ -1,11 +1,13 @@
 // The driver: parses the command line, runs one subcommand on all ranks, and turns errors into one message
 // and an exit status (0 done, 1 a check failed, 2 usage, 3 bad input, 4 the environment failed).
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <vector>
 
 #include "apps/command.h"
+#include "io/pending_file.h"
 #include "lib/base/error.h"
 #include "lib/comm/comm.h"
 
@@ -66,6 +68,13 @@ int run(const Comm& world, int argc, char** argv) {
   return static_cast<int>(Fault::usage);
 }
 
+/// mpirun and Slurm end a job by SIGTERM and kill it seconds later: no partial file stays behind.
+void end_by_signal(int signal) {
+  io::remove_pending_file_in_signal_handler();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 int fail(const Comm& world, const Error& error) {
   if (!error.agreed() || world.root()) std::fprintf(stderr, "relibra: %s\n", error.what());
   if (!error.agreed() && world.size() > 1) MPI_Abort(world.handle(), error.exit_status());
@@ -80,6 +89,7 @@ int main(int argc, char** argv) {
   try {
     MpiSession mpi(&argc, &argv);
     const Comm world = Comm::world();
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, end_by_signal);
     try {
       const int status = run(world, argc, argv);
       if (!std::cout.flush()) throw_environment({.where = "standard output", .found = "a write that failed"});

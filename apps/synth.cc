@@ -1,6 +1,7 @@
 // relibra synth: a dump with the statistics of RL routing.
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "apps/command.h"
 #include "apps/options.h"
@@ -16,7 +17,7 @@ struct SynthArguments {
   std::optional<std::int64_t> sequences;
   std::optional<int> micro_batches;
   std::optional<double> scale;
-  bool open_micro_batches = false;
+  bool open_micro_batches = false, json = false;
   WorkloadOptions given;  ///< fields whose options have the workload's own defaults
   io::DumpWriteOptions write;
 };
@@ -42,12 +43,22 @@ int synth(const Comm& comm, const SynthArguments& arguments) {
   Timer timer;
   const WorkloadOptions workload = workload_of(comm, arguments);
   const SynthResult made = synthesise(comm, workload, arguments.out, arguments.write);
-  if (comm.root())
+  if (!comm.root()) return 0;
+  if (arguments.json) {
+    std::cout << nlohmann::ordered_json{{"dump", arguments.out},     {"model", workload.model},
+                                        {"layers", workload.layers}, {"experts", workload.experts},
+                                        {"top_k", workload.top_k},   {"sequences", made.sequences},
+                                        {"rows", made.rows},         {"id_bytes", made.id_bytes},
+                                        {"seconds", timer.seconds()}}
+                     .dump(2)
+              << '\n';
+  } else {
     std::cout << arguments.out << ": " << workload.model << ", " << workload.layers << " layers, "
               << workload.experts << " experts, top " << workload.top_k << "; "
               << format_count(made.sequences) << " sequences, " << format_count(made.rows) << " rows, "
               << format_bytes(double(made.id_bytes)) << " of ids in " << format_seconds(timer.seconds())
               << '\n';
+  }
   return 0;
 }
 
@@ -80,6 +91,7 @@ Run declare(CLI::App& app) {
   app.add_option("--counts-model", arguments->counts_model, "model of the table, where it holds several")
       ->needs(counts);
   app.add_flag("--deflate", arguments->write.deflate, "compress (about 15 times slower to read)");
+  add_json(app, arguments->json);
   return [arguments](const Comm& comm) { return synth(comm, *arguments); };
 }
 

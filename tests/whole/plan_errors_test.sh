@@ -44,6 +44,20 @@ planning_refuses() {
   planning_refuses 2 "--previous" dump.h5 $good --previous eight.plan.h5
 }
 
+# A full disk under standard output.
+status=0
+"$RELIBRA" inspect dump.h5 >/dev/full 2>err.log || status=$?
+[ $status = 4 ] && grep -q "standard output" err.log || fail "status $status for a full standard output: $(cat err.log)"
+
+# SIGTERM at any moment: no partial file. (mpirun kills a second later, so the files are small.)
+quietly on 1 synth -o large.h5 --preset qwen3-30b --scale 1/128 --no-micro-batches
+for wait in 0.3 0.5 0.7 0.9 1.2 1.5; do
+  timeout --signal=TERM $wait mpirun -n 2 "$RELIBRA" plan large.h5 -o out/plan.h5 --ep-size 16 --gpus-per-node 8 --micro-batches 8 \
+    >/dev/null 2>&1 || true
+  [ -z "$(find out -name '*partial*')" ] || fail "left after SIGTERM: $(ls -A out)"
+done
+rm -f out/*
+
 # What needs a pen: changed copies of the dump.
 need_python
 # changed NAME STATEMENTS: a copy of the dump as NAME, changed by Python statements about the open file f.
