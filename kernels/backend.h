@@ -15,7 +15,7 @@
 
 namespace relibra::kernels {
 
-inline constexpr std::int32_t kBackendVersion = 1;
+inline constexpr std::int32_t kBackendVersion = 2;
 
 enum class Status : std::int32_t { ok = 0, failed = 1, out_of_memory = 2, unsupported = 3 };
 enum class Type : std::int32_t { float32 = 0, bfloat16 = 1 };
@@ -32,6 +32,7 @@ struct Network;  ///< a communicator of device-to-device transfers
 
 struct DeviceInfo {
   char name[128] = {};
+  char bus[32] = {};  ///< where it is in this machine; two openings of one device have the same. Empty: host
   std::uint64_t total_bytes = 0;
   std::uint64_t free_bytes = 0;
 };

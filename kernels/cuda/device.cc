@@ -86,6 +86,8 @@ Status device_info(Device* device, DeviceInfo* info) {
   Status status = check(cudaGetDeviceProperties(&properties, device->index), "cudaGetDeviceProperties");
   if (status != Status::ok) return status;
   std::memcpy(info->name, properties.name, std::min(std::strlen(properties.name), sizeof info->name - 1));
+  status = check(cudaDeviceGetPCIBusId(info->bus, sizeof info->bus, device->index), "cudaDeviceGetPCIBusId");
+  if (status != Status::ok) return status;
   std::size_t free_bytes = 0, total_bytes = 0;
   status = check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
   info->free_bytes = free_bytes;

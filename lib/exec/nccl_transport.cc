@@ -5,58 +5,53 @@
 #include <exception>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "lib/base/timer.h"
-#include "lib/comm/agree.h"
 
 namespace relibra::exec {
 
-NcclTransport::NcclTransport(const Comm& comm, const Device& device, const Topology& topology,
-                             ReplicaDomain domain, const TransportOptions& options)
-    : device_(device),
-      rank_(comm.rank()),
-      options_(options),
-      side_(device),
-      reached_(device),
-      stream_end_(device) {
-  agreed(comm, [&] {
-    if (!backend().network_create)
-      throw_environment({.where = std::string(backend().name) + " backend",
-                         .found = "no transfers between devices",
-                         .advice = "run with --backend cpu"});
-  });
-  for (const Channel channel : {Channel::tokens, Channel::weights, Channel::homes}) {
-    Member& mine = member(channel);
-    mine.ranks = channel_ranks(topology, domain, channel, rank_);
-    kernels::NetworkId id;
-    agreed(comm, [&] {
-      if (mine.ranks.size() > 1 && mine.ranks.front() == rank_)
-        device.check(backend().network_id(&id), "network_id");
-    });
-    const auto ids = comm.gather_all(std::span<const kernels::NetworkId>(&id, 1));
-    agreed(comm, [&] {
+NcclTransport::NcclTransport(const Device& device, const Topology& topology, ReplicaDomain domain,
+                             RankId rank, const ChannelIds& ids, const TransportOptions& options)
+    : device_(device), rank_(rank), options_(options), side_(device), reached_(device), stream_end_(device) {
+  if (!backend().network_create)
+    throw_environment({.where = std::string(backend().name) + " backend",
+                       .found = "no transfers between devices",
+                       .advice = "run with --backend cpu"});
+  try {
+    for (const Channel channel : {Channel::tokens, Channel::weights, Channel::homes}) {
+      Member& mine = member(channel);
+      mine.ranks = channel_ranks(topology, domain, channel, rank);
+      const std::vector<std::int32_t> zeros(mine.ranks.size() + 1);
+      mine.tokens = upload(side_, std::span<const std::int32_t>(zeros));
       if (mine.ranks.size() > 1)
         device.check(
-            backend().network_create(device.handle(), &ids[mine.ranks.front().index()],
-                                     static_cast<std::int32_t>(mine.ranks.size()),
-                                     index_in(mine.ranks, rank_), options.timeout_seconds, &mine.network),
+            backend().network_create(device.handle(), &ids[static_cast<std::size_t>(channel)],
+                                     static_cast<std::int32_t>(mine.ranks.size()), index_in(mine.ranks, rank),
+                                     options.timeout_seconds, &mine.network),
             "network_create");
-    });
-    const std::vector<std::int32_t> zeros(mine.ranks.size() + 1);
-    mine.tokens = upload(side_, std::span<const std::int32_t>(zeros));
+    }
+  } catch (...) {
+    abort();
+    throw;
   }
 }
 
 NcclTransport::~NcclTransport() {
-  if (std::uncaught_exceptions() > 0) abort();  // peers may be gone: a clean end would wait for them
+  // Peers may be gone, and a clean end would wait for them.
+  if (!finished_ || std::uncaught_exceptions() > 0) abort();
   for (Member& mine : members_)
     if (mine.network) backend().network_destroy(mine.network);
 }
 
-Transport::Ticket NcclTransport::begin(Channel channel, std::span<const Round> rounds,
-                                       kernels::Stream* after) {
+void NcclTransport::start_new_step() {
   if (finished_) begun_ = passed_ = 0;
   finished_ = false;
+}
+
+Transport::Ticket NcclTransport::begin(Channel channel, std::span<const Round> rounds,
+                                       kernels::Stream* after) {
+  start_new_step();
   if (begun_ == batches_.size()) batches_.emplace_back(device_);
   Batch& batch = batches_[begun_];
   batch.stream = channel == Channel::tokens ? after : side_.handle();
@@ -103,6 +98,7 @@ void NcclTransport::wait(Ticket ticket, kernels::Stream* then) {
 }
 
 void NcclTransport::barrier(Channel channel, kernels::Stream* stream) {
+  start_new_step();
   const Member& mine = member(channel);
   Round round;
   auto* tokens = mine.tokens.as<std::int32_t>();

@@ -1,24 +1,28 @@
 #pragma once
 // The transport over a backend's Network (NCCL), for device memory.
+#include <array>
 #include <deque>
 #include <vector>
 
-#include "lib/comm/comm.h"
 #include "lib/exec/device.h"
 #include "lib/exec/transport.h"
 
 namespace relibra::exec {
 
-/// Rank r of the plan is rank r of `comm`, each with a device of its own. Tokens travel on the stream that
-/// computes, weights and gradients on a second one. One thread gives all calls, in the order of the schedule,
-/// so that every rank gives them in the same order (with NCCL_LAUNCH_ORDER_IMPLICIT=1 concurrent
-/// communicators then cannot deadlock). What a rank sends to itself is copied.
+/// What makes each channel of a rank one Network; the ranks of a channel hold the same id.
+using ChannelIds = std::array<kernels::NetworkId, kChannels>;
+
+/// Tokens travel on the stream that computes, weights and gradients on a second one. One thread gives all
+/// calls, in the order of the schedule, so that every rank gives them in the same order (with
+/// NCCL_LAUNCH_ORDER_IMPLICIT=1 concurrent communicators then cannot deadlock). Nothing blocks the host but
+/// the first messages of a pair and finish(). What a rank sends to itself is copied.
 class NcclTransport final : public Transport {
  public:
-  /// Collective over `comm`. Throws Fault::environment where the backend has no Network or one cannot be
-  /// made.
-  NcclTransport(const Comm& comm, const Device& device, const Topology& topology, ReplicaDomain domain,
-                const TransportOptions& options);
+  /// Collective over the ranks of each channel, without MPI: see make_transport() for a job. Throws
+  /// Fault::environment where the backend has no Network or the peers do not come within the time-out.
+  NcclTransport(const Device& device, const Topology& topology, ReplicaDomain domain, RankId rank,
+                const ChannelIds& ids, const TransportOptions& options);
+  /// Waits for peers only where the last step was finished; otherwise as abort().
   ~NcclTransport() override;
 
   Ticket begin(Channel channel, std::span<const Round> rounds, kernels::Stream* after) override;
@@ -46,6 +50,8 @@ class NcclTransport final : public Transport {
   void run_round(const Member& member, const Round& round, kernels::Stream* stream);
   std::size_t passed_batches();
 
+  void start_new_step();
+
   const Device& device_;
   RankId rank_;
   TransportOptions options_;
@@ -56,7 +62,7 @@ class NcclTransport final : public Transport {
   std::deque<Batch> batches_;  ///< by ticket; kept from step to step
   std::size_t begun_ = 0;      ///< batches of this step
   std::size_t passed_ = 0;     ///< of them, known to be complete
-  bool finished_ = false;
+  bool finished_ = true;
 };
 
 }  // namespace relibra::exec

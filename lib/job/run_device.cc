@@ -4,8 +4,7 @@
 
 #include "kernels/registry.h"
 #include "lib/comm/agree.h"
-#include "lib/exec/mpi_transport.h"
-#include "lib/exec/nccl_transport.h"
+#include "lib/exec/transport_setup.h"
 
 namespace relibra {
 namespace {
@@ -25,16 +24,6 @@ Local local_place(const Comm& comm) {
   return place;
 }
 
-void check_device_count(const kernels::Backend& cuda, const Local& local, bool shared) {
-  std::int32_t devices = 0;
-  exec::check(cuda, cuda.device_count(&devices), "device_count");
-  if (local.size <= devices || shared) return;
-  throw_usage({.where = "--backend",
-               .expected = "a GPU for each of the " + std::to_string(local.size) + " processes of a host",
-               .found = std::to_string(devices) + " (NCCL takes one rank a GPU)",
-               .advice = "start fewer processes a host, or use --emulate or --backend cpu"});
-}
-
 }  // namespace
 
 ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) {
@@ -48,13 +37,11 @@ ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) 
     if (choice == BackendChoice::cuda && !cuda)
       throw_environment(
           {.where = "--backend cuda", .found = why_not, .advice = "--backend cpu runs without"});
-    const kernels::Backend& backend = everywhere ? *cuda : kernels::reference_backend();
-    std::int32_t devices = 1;
-    if (everywhere) {
-      check_device_count(*cuda, local, shared);
-      exec::check(backend, backend.device_count(&devices), "device_count");
-    }
-    chosen.device = std::make_unique<exec::Device>(backend, local.rank % devices);
+  });
+  const kernels::Backend& backend = everywhere ? *cuda : kernels::reference_backend();
+  const int index = exec::choose_device(comm, backend, shared);
+  agreed(comm, [&] {
+    chosen.device = std::make_unique<exec::Device>(backend, index);
     chosen.why =
         std::string("backend ") + (everywhere ? "cuda" : "cpu") + " on " + chosen.device->info().name;
     if (!everywhere) chosen.why += " (cuda: " + (cuda ? "not on every rank" : why_not) + ")";
@@ -64,13 +51,8 @@ ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) 
 
 std::unique_ptr<exec::Transport> make_transport(const Comm& comm, const ChosenDevice& chosen,
                                                 const PlanHeader& header, double timeout_seconds) {
-  const exec::TransportOptions options{.timeout_seconds = timeout_seconds,
-                                       .oversubscribed = chosen.oversubscribed};
-  const exec::Device& device = *chosen.device;
-  if (device.backend().network_create)
-    return std::make_unique<exec::NcclTransport>(comm, device, header.topology, header.replica_domain,
-                                                 options);
-  return std::make_unique<exec::MpiTransport>(comm, device, header.topology, header.replica_domain, options);
+  return exec::make_transport(comm, *chosen.device, header.topology, header.replica_domain,
+                              {.timeout_seconds = timeout_seconds, .oversubscribed = chosen.oversubscribed});
 }
 
 }  // namespace relibra

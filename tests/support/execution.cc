@@ -11,20 +11,19 @@ exec::Selection select_all(const Plan& plan) {
 }
 
 Execution::Execution(const Comm& comm, const ExecutionCase& input, const exec::ModelShape& shape,
-                     int max_fan_out, std::uint64_t value_seed)
+                     int max_fan_out, std::uint64_t value_seed, const kernels::Backend& backend)
     : comm(comm),
       plan(input.plan),
       shape(shape),
       selection(select_all(input.plan)),
       generator(value_seed, this->shape),
-      device(kernels::reference_backend()) {
+      device(backend, exec::choose_device(comm, backend)) {
   auto source = input.source();
   const auto ranks = exec::carried_ranks(plan.header.topology, comm.rank(), comm.size());
   sources = exec::collect_routes(source, plan, selection, ranks);
   schedule =
       exec::build_schedules(comm, plan, input.cells, sources, selection, {.max_fan_out = max_fan_out}).at(0);
-  transport = std::make_unique<exec::MpiTransport>(comm, device, plan.header.topology, schedule.domain,
-                                                   exec::TransportOptions{});
+  transport = exec::make_transport(comm, device, plan.header.topology, schedule.domain, {});
 }
 
 exec::VerifyReport Execution::verify() {

@@ -6,8 +6,8 @@
 
 #include "kernels/registry.h"
 #include "lib/exec/collect.h"
-#include "lib/exec/mpi_transport.h"
 #include "lib/exec/setup.h"
+#include "lib/exec/transport_setup.h"
 #include "lib/exec/verify.h"
 #include "tests/support/execution_case.h"
 
@@ -19,7 +19,7 @@ exec::Selection select_all(const Plan& plan);
 /// tests put faults into a step.
 struct Execution {
   Execution(const Comm& comm, const ExecutionCase& input, const exec::ModelShape& shape, int max_fan_out = 4,
-            std::uint64_t value_seed = 1);
+            std::uint64_t value_seed = 1, const kernels::Backend& backend = kernels::reference_backend());
 
   exec::VerifyReport verify();
 

@@ -163,6 +163,11 @@ std::string blas_leaks() {
   return handles().empty() ? "" : std::to_string(handles().size()) + " cuBLAS handles\n";
 }
 
+void reset_blas() {
+  for (const cublasHandle_t handle : handles()) delete handle;
+  handles().clear();
+}
+
 }  // namespace cuda_double
 
 using namespace cuda_double;

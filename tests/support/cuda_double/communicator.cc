@@ -232,6 +232,7 @@ void try_finalize(ncclComm& comm) {
 }
 
 void abandon(ncclComm& comm) {
+  end_everything();
   for (const auto& exchange : comm.launched) exchange->comm = nullptr;
   if (comm.pending) comm.pending->stream->busy_call = nullptr;
   if (comm.state == ncclComm::State::joining || comm.async_error == ncclInvalidUsage) return;
@@ -251,8 +252,10 @@ std::string communicator_leaks() {
 }
 
 void reset_communicators() {
-  for (const ncclComm_t comm : communicators())
-    for (const auto& exchange : comm->launched) exchange->comm = nullptr;
+  for (const ncclComm_t comm : communicators()) delete comm;
+  communicators().clear();
+  meetings().clear();
+  joining().clear();
 }
 
 }  // namespace cuda_double

@@ -75,6 +75,8 @@ void forget(ncclComm_t comm);
 
 /// Why the last call was refused, where it was no violation.
 const std::string& last_refusal();
+/// Forgets the group of this thread, if one is open.
+void clear_group();
 std::string communicator_leaks();
 void reset_communicators();
 

@@ -10,15 +10,18 @@
 
 namespace cuda_double {
 
-std::string object_leaks();
+std::string runtime_leaks();
 std::string blas_leaks();
+void reset_events();
+void reset_blas();
 
 namespace {
 
 constexpr int kExitStatus = 97;
 
 [[gnu::destructor]] void check_at_exit() {
-  if (!std::getenv("CUDA_DOUBLE_EXIT_CHECK")) return;
+  const char* asked = std::getenv("CUDA_DOUBLE_EXIT_CHECK");
+  if (!asked || !*asked) return;
   const std::string left = violation().empty() ? cuda_double_leaks() : violation();
   if (left.empty()) return;
   std::fprintf(stderr, "CUDA double, at exit: %s\n", left.c_str());
@@ -34,7 +37,7 @@ const char* cuda_double_leaks() {
   using namespace cuda_double;
   static std::string text;
   std::lock_guard lock(mutex());
-  text = memory_leaks() + object_leaks() + blas_leaks() + communicator_leaks();
+  text = memory_leaks() + runtime_leaks() + blas_leaks() + communicator_leaks();
   return text.c_str();
 }
 
@@ -42,8 +45,11 @@ void cuda_double_reset() {
   using namespace cuda_double;
   std::lock_guard lock(mutex());
   clear_violation();
+  clear_group();
   reset_communicators();
   reset_queues();
+  reset_events();
+  reset_blas();
   reset_memory();
   reset_wire();
 }

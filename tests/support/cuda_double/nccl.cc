@@ -86,17 +86,23 @@ void launch_pending(ncclComm_t comm) {
 
 ncclResult_t state_of(ncclComm_t comm) {
   using State = ncclComm::State;
-  if (comm->async_error != ncclSuccess) return comm->async_error;
   if (comm->pending) launch_pending(comm);
   if (comm->state == State::joining || comm->state == State::finalizing) {
     run_anything();
     serve_joins();
     comm->state == State::joining ? try_join(*comm) : try_finalize(*comm);
   }
+  if (comm->async_error != ncclSuccess) return comm->async_error;
   return comm->state == State::ready || comm->state == State::finalized ? ncclSuccess : ncclInProgress;
 }
 
 }  // namespace
+
+void clear_group() {
+  group_depth = 0;
+  group.clear();
+}
+
 }  // namespace cuda_double
 
 using namespace cuda_double;

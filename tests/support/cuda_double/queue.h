@@ -73,6 +73,8 @@ bool run_anything();
 void enqueue_simple(cudaStream_t stream, const char* name, std::function<void(Access&)> accesses,
                     std::function<void()> work);
 
+/// After a communicator was aborted: what is in flight has ended, and nobody asks how.
+void end_everything();
 void reset_queues();
 
 }  // namespace cuda_double

@@ -1,4 +1,5 @@
 // The CUDA runtime's functions on queues and memory of the double.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -95,11 +96,16 @@ int current_device() {
   return device_of_thread;
 }
 
-std::string object_leaks() {
+std::string runtime_leaks() {
   std::string text;
   for (const cudaStream_t stream : streams()) text += "stream " + std::to_string(stream->component) + "\n";
   if (!events().empty()) text += std::to_string(events().size()) + " events\n";
   return text;
+}
+
+void reset_events() {
+  for (const cudaEvent_t event : events()) delete event;
+  events().clear();
 }
 
 }  // namespace cuda_double
@@ -157,6 +163,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   return guarded([&](auto&) { *value = 9; });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  return guarded([&](auto&) { std::snprintf(text, static_cast<std::size_t>(length), "double:%d", device); });
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {

@@ -51,6 +51,7 @@ cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaDeviceSynchronize(void);
 
