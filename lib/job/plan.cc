@@ -155,8 +155,10 @@ class StepPlanner {
 };
 
 BudgetTimes StepPlanner::timed_samples() const {
-  BudgetTimes times{
-      .layers = owned(), .cells = owned() * places_.micro_batches, .threads = omp_get_max_threads()};
+  BudgetTimes times{.left = options_.time_budget,
+                    .layers = owned(),
+                    .cells = owned() * places_.micro_batches,
+                    .threads = omp_get_max_threads()};
   if (owned() == 0) return times;
   // Sources are not placed yet; which rank holds a sequence hardly changes what a cell costs to plan.
   SequencePlaces places = places_;
@@ -167,12 +169,10 @@ BudgetTimes StepPlanner::timed_samples() const {
   const auto sequences = by_micro_batch(places);
   LayerDecision decision;
   std::unique_ptr<Policy> policy;
-  const auto reordering = [&](std::int64_t moves) {
+  time_searches(times, [&](std::int64_t moves) {
     policy = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves));
     return seconds_of([&] { decision = decide(*policy, owned_layer(0)); });
-  };
-  times.few = reordering(kFewMoves);
-  times.more = reordering(kMoreMoves);
+  });
   const std::size_t cells = std::min(sequences.size(), kTimedCells);
   const double seconds = seconds_of([&] {
     for (std::size_t m = 0; m < cells; ++m)
