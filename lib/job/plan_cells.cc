@@ -105,34 +105,33 @@ void fill_cell(const SequenceCounts& counts, LayerId layer, std::span<const std:
 
 void tabulate(const CellCounts& counts, std::span<const EpRankId> home, const Topology& topology,
               PlannedCell& cell) {
-  const int world = topology.world(), experts = counts.experts(),
-            block = home_slots(experts, topology.ep_size);
-  const auto width = static_cast<std::size_t>(topology.ep_size);
-  cell.rank_tokens.assign(static_cast<std::size_t>(world), 0);
-  cell.rank_tokens_static.assign(static_cast<std::size_t>(world), 0);
-  cell.transfer.assign(static_cast<std::size_t>(world) * width, 0);
+  const int experts = counts.experts(), block = home_slots(experts, topology.ep_size);
+  const auto world = static_cast<std::size_t>(topology.world()),
+             width = static_cast<std::size_t>(topology.ep_size);
+  cell.rank_tokens.assign(world, 0);
+  cell.rank_tokens_static.assign(world, 0);
+  cell.transfer.assign(world * width, 0);
   std::vector<bool> replicated(static_cast<std::size_t>(topology.ep_groups) * home.size());
   for (const Copy& copy : cell.plan.copies)
     replicated[topology.group_of(copy.rank).index() * home.size() + copy.expert.index()] = true;
 
-  for (const ExpertId e : all<ExpertId>(experts)) {
-    const auto tokens = counts.of(e);
-    for (const RankId source : all<RankId>(world)) {
-      const std::int32_t n = tokens[source.index()];
-      if (n == 0) continue;
-      const GroupId group = topology.group_of(source);
-      cell.rank_tokens_static[topology.rank_of(group, EpRankId(e.value() / block)).index()] += n;
-      if (!replicated[group.index() * home.size() + e.index()])
-        cell.transfer[source.index() * width + home[e.index()].index()] += n;
+  for (const ExpertId e : all<ExpertId>(experts))
+    for (const GroupId group : all<GroupId>(topology.ep_groups)) {
+      const auto tokens = counts.of(e).subspan(group.index() * width, width);
+      cell.rank_tokens_static[topology.rank_of(group, EpRankId(e.value() / block)).index()] +=
+          std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
+      if (replicated[group.index() * home.size() + e.index()]) continue;
+      std::int32_t* to_home = &cell.transfer[group.index() * width * width + home[e.index()].index()];
+      for (std::size_t p = 0; p < width; ++p) to_home[p * width] += tokens[p];
     }
-  }
   for (const SplitEntry& entry : cell.plan.split)
     cell.transfer[entry.source.index() * width + topology.ep_rank_of(entry.rank).index()] += entry.tokens;
 
-  for (const RankId source : all<RankId>(world))
-    for (const EpRankId to : all<EpRankId>(topology.ep_size))
-      cell.rank_tokens[topology.rank_of(topology.group_of(source), to).index()] +=
-          cell.transfer[source.index() * width + to.index()];
+  for (std::size_t source = 0; source < world; ++source) {
+    const std::size_t group = source / width * width;
+    for (std::size_t to = 0; to < width; ++to)
+      cell.rank_tokens[group + to] += cell.transfer[source * width + to];
+  }
   assert(std::accumulate(cell.rank_tokens.begin(), cell.rank_tokens.end(), std::int64_t{0}) ==
          std::accumulate(cell.rank_tokens_static.begin(), cell.rank_tokens_static.end(), std::int64_t{0}));
 }
@@ -153,6 +152,10 @@ PlanCells share_out(const Comm& comm, const PlanHeader& header, std::span<const 
   PlanCells mine{.cells = share_of(header.num_cells(), comm.rank(), comm.size())};
   const auto world = static_cast<std::size_t>(header.topology.world());
   const auto table = transfers ? world * static_cast<std::size_t>(header.topology.ep_size) : 0;
+  const auto cells_here = static_cast<std::size_t>(mine.cells.size());
+  mine.rank_tokens.reserve(cells_here * world);
+  mine.rank_tokens_static.reserve(cells_here * world);
+  mine.transfer.reserve(cells_here * table);
   std::vector<Cursor> cursors(static_cast<std::size_t>(comm.size()));
   for (std::int64_t q = mine.cells.first; q < mine.cells.last; ++q) {
     const auto from = static_cast<std::size_t>(owner_of(q % layers, layers, comm.size()));
