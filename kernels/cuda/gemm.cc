@@ -57,6 +57,11 @@ std::uint64_t scratch_bytes(const Gemm& gemm) {
 }
 
 Status check_spec(const GemmSpec& spec) {
+  if (spec.type == Type::bfloat16 && (spec.n % kBf16Multiple != 0 || spec.k % kBf16Multiple != 0))
+    return fail(Status::unsupported,
+                "grouped GEMM: bfloat16 needs hidden and intermediate sizes that are multiples "
+                "of 8, found " +
+                    std::to_string(spec.n) + " and " + std::to_string(spec.k));
   for (std::int32_t g = 0; g < spec.count; ++g) {
     const GemmGroup& group = spec.groups[g];
     if (group.rows < 1 || std::max({group.rows, spec.n, spec.k}) > kMostRows)
@@ -68,11 +73,6 @@ Status check_spec(const GemmSpec& spec) {
     if (spec.type == Type::bfloat16 && addresses % (2 * kBf16Multiple) != 0)
       return fail(Status::unsupported, "grouped GEMM: bfloat16 matrices start at multiples of 16 bytes");
   }
-  if (spec.type == Type::bfloat16 && (spec.n % kBf16Multiple != 0 || spec.k % kBf16Multiple != 0))
-    return fail(Status::unsupported,
-                "grouped GEMM: bfloat16 needs hidden and intermediate sizes that are multiples "
-                "of 8, found " +
-                    std::to_string(spec.n) + " and " + std::to_string(spec.k));
   return Status::ok;
 }
 

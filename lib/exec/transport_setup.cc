@@ -44,11 +44,10 @@ void refuse_shared(const Comm& node, const std::vector<Taken>& taken) {
     const char* mine = taken[static_cast<std::size_t>(node.rank())].bus;
     if (!*mine || other == node.rank() || std::strcmp(taken[static_cast<std::size_t>(other)].bus, mine) != 0)
       continue;
-    throw_environment(
-        {.where = "--backend cuda",
-         .expected = "a GPU for each of the " + std::to_string(node.size()) + " processes of a host",
-         .found = "two of them on the GPU at " + std::string(mine) + " (NCCL takes one rank a GPU)",
-         .advice = "start fewer processes a host, or use --emulate or --backend cpu"});
+    throw_usage({.where = "--backend",
+                 .expected = "a GPU for each of the " + std::to_string(node.size()) + " processes of a host",
+                 .found = "two of them on the GPU at " + std::string(mine) + " (NCCL takes one rank a GPU)",
+                 .advice = "start fewer processes a host, or use --emulate or --backend cpu"});
   }
 }
 

@@ -39,7 +39,8 @@ std::int64_t attention_columns(std::string_view preset, std::int64_t hidden, std
     if (known.preset == preset) shape = known;
   const std::int64_t parameters =
       shape.projections ? shape.projections : 2 * hidden * (shape.query + shape.key);
-  return std::max<std::int64_t>(1, (parameters + context * shape.query) / hidden);
+  const std::int64_t columns = (parameters + context * shape.query) / hidden;
+  return std::max<std::int64_t>(8, columns / 8 * 8);  // as tensor cores take them
 }
 
 int number_in(std::string_view text, int count, std::string_view option) {
@@ -87,6 +88,11 @@ exec::ModelShape model_shape(const RunOptions& options, const RoutingDump& dump)
                  .expected = "a model, or both sizes, at least 1",
                  .found = "--hidden " + std::to_string(options.hidden) + ", --intermediate " +
                           std::to_string(options.intermediate)});
+  if (shape.type == kernels::Type::bfloat16 && (shape.hidden % 8 != 0 || shape.intermediate % 8 != 0))
+    throw_usage(
+        {.where = "--dtype bfloat16",
+         .expected = "hidden and intermediate sizes that are multiples of 8, as tensor cores take them",
+         .found = std::to_string(shape.hidden) + " and " + std::to_string(shape.intermediate)});
   if (options.attention) {
     const auto& tokens = dump.sequences.num_tokens;
     const std::int64_t sum = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
