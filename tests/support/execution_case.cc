@@ -152,6 +152,22 @@ void draw_cell(ExecutionCase& result, const CaseOptions& o, MicroBatchId m, Laye
 
 }  // namespace
 
+std::vector<exec::CellRoutes> ExecutionCase::routes(MicroBatchId m, LayerId l) const {
+  const int k = dump.header.top_k;
+  std::vector<exec::CellRoutes> cells(static_cast<std::size_t>(plan.header.topology.world()), {.top_k = k});
+  for (std::size_t s = 0; s < plan.micro_batch.size(); ++s) {
+    if (plan.micro_batch[s] != m.value()) continue;
+    exec::CellRoutes& cell = cells[static_cast<std::size_t>(plan.source_rank[s])];
+    for (auto row = dump.sequences.row_offset[s]; row < dump.sequences.row_offset[s + 1]; ++row)
+      for (int i = 0; i < k; ++i) {
+        const auto at = static_cast<std::size_t>((row * dump.header.num_layers() + l.value()) * k + i);
+        cell.expert.push_back(ids[at] < 0 ? ExpertId() : ExpertId(ids[at]));
+        cell.weight.push_back(weights.empty() ? 1.0f / static_cast<float>(k) : weights[at]);
+      }
+  }
+  return cells;
+}
+
 ExecutionCase execution_case(std::uint64_t seed, const CaseOptions& options, std::uint64_t plan_seed) {
   ExecutionCase result;
   Random dump(seed, 1), plan(seed, 2 + plan_seed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/exec/routes.h"
 #include "lib/model/memory_source.h"
 #include "lib/model/plan.h"
 
@@ -29,6 +30,8 @@ struct ExecutionCase {
   Plan plan;
   PlanCells cells;  ///< all cells, with rank_tokens
 
+  /// Routes of one cell by source rank, (W).
+  std::vector<exec::CellRoutes> routes(MicroBatchId m, LayerId l) const;
   MemorySource source() const { return MemorySource(dump, ids, weights); }
 };
 
