@@ -21,7 +21,8 @@ class DeviceEngine : public ::testing::TestWithParam<std::tuple<const kernels::B
   ModelShape shape() const { return {.hidden = 24, .intermediate = 16, .type = std::get<1>(GetParam())}; }
   void expect_verified(std::uint64_t seed, const CaseOptions& options, int max_fan_out) {
     const auto input = execution_case(seed, options);
-    Execution execution(comm, input, shape(), max_fan_out, seed, backend());
+    Execution execution(comm, input, shape(),
+                        {.backend = &backend(), .max_fan_out = max_fan_out, .value_seed = seed});
     const VerifyReport report = execution.verify();
     std::string text;
     for (const VerifyKind& kind : report.kinds) text += kind.what + " " + std::to_string(kind.error) + "\n";

@@ -133,16 +133,15 @@ TEST(Deal, RefusesAChangedSplit) {
 // The example of SendList: 2 tokens, K = 2; token 0 has both experts on rank 1, token 1 one on each rank.
 TEST(SendList, EachTokenOnceToARank) {
   const Topology topology{.ep_size = 2, .ep_groups = 1, .gpus_per_node = 2};
-  const Dealt dealt{{RankId(1), RankId(1), RankId(1), RankId(0)}, {0, 1, 2, 0}};
-  // Token 1: k = 0 goes to rank 1, k = 1 to rank 0.
+  const Dealt dealt{{RankId(1), RankId(1), RankId(0), RankId(1)}, {0, 1, 0, 2}};
   const SendList send = build_send_list(dealt, 2, topology, GroupId(0));
   EXPECT_EQ(send.offset, (Ints{0, 1, 3}));
   EXPECT_EQ(send.token, (Ints{1, 0, 1}));
   EXPECT_EQ(send.route_offset, (Ints{0, 1, 3, 4}));
-  EXPECT_EQ(send.route, (Ints{3, 0, 1, 2}));
+  EXPECT_EQ(send.route, (Ints{2, 0, 1, 3}));
   EXPECT_EQ(send.return_offset, (Ints{0, 1, 3}));
   EXPECT_EQ(send.return_row, (Ints{1, 0, 2}));
-  EXPECT_EQ(send.gate_index, (Ints{1, 2, 3, 0}));
+  EXPECT_EQ(send.gate_index, (Ints{1, 2, 0, 3}));
   EXPECT_EQ(send.routes_to(EpRankId(1)), 3);
 
   CellRoutes cell{
@@ -150,7 +149,7 @@ TEST(SendList, EachTokenOnceToARank) {
   const RowList list = row_list(send, dealt, cell, EpRankId(1));
   EXPECT_EQ(list.routes, (Ints{2, 1}));
   EXPECT_EQ(list.slot, (Ints{0, 1, 2}));
-  EXPECT_EQ(list.weight, (std::vector<float>{.1f, .2f, .3f}));
+  EXPECT_EQ(list.weight, (std::vector<float>{.1f, .2f, .4f}));
 }
 
 // Two sources: source 0 sends rows 0 (slots 2, 0) and 1 (slot 0); source 1 sends row 2 (slot 2). By slot:

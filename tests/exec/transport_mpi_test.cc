@@ -2,6 +2,7 @@
 // test runs on as many ranks as mpirun starts, in one EP group and, where it divides, in two.
 #include "lib/exec/transport.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,7 +14,32 @@
 namespace relibra::exec {
 namespace {
 
+using ::testing::ElementsAre;
 using Values = std::vector<std::int32_t>;
+
+std::vector<int> values(const std::vector<RankId>& ranks) {
+  std::vector<int> v;
+  for (const RankId r : ranks) v.push_back(r.value());
+  return v;
+}
+
+// The example of channel_ranks: P = 4, D = 2, G = 2, rank 5.
+TEST(Channels, RanksOfEachChannel) {
+  const Topology t{.ep_size = 4, .ep_groups = 2, .gpus_per_node = 2};
+  const auto of = [&](ReplicaDomain domain, Channel channel) {
+    return values(channel_ranks(t, domain, channel, RankId(5)));
+  };
+  EXPECT_THAT(of(ReplicaDomain::node, Channel::tokens), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(of(ReplicaDomain::node, Channel::weights), ElementsAre(4, 5));
+  EXPECT_THAT(of(ReplicaDomain::group, Channel::weights), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(of(ReplicaDomain::node, Channel::homes), ElementsAre(1, 5));
+  // A node that holds two groups: the domain is the group.
+  const Topology shared{.ep_size = 2, .ep_groups = 2, .gpus_per_node = 4};
+  EXPECT_THAT(values(channel_ranks(shared, ReplicaDomain::node, Channel::weights, RankId(3))),
+              ElementsAre(2, 3));
+  EXPECT_EQ(index_in({RankId(2), RankId(3)}, RankId(3)), 1);
+  EXPECT_THROW(index_in({RankId(2)}, RankId(3)), Error);
+}
 
 class TransportContract : public ::testing::TestWithParam<const kernels::Backend*> {
  protected:
@@ -188,6 +214,85 @@ TEST_P(TransportContract, APeerThatStaysAwayIsAnErrorAfterTheTimeOut) {
   }
   transport->abort();
   comm.barrier();
+}
+
+// Rank 0 sends to rank 1, which passes on to the others in the second round what it got in the first. Batches
+// begun one after the other do not mix, although the first batch's relay sends after the second has begun.
+TEST_P(TransportContract, RelaysPassOnWhatTheyGot) {
+  if (comm.size() < 2) GTEST_SKIP() << "needs a relay";
+  constexpr int kBatches = 3;
+  std::vector<Buffer> memory;
+  std::vector<Transport::Ticket> tickets;
+  for (int b = 0; b < kBatches; ++b) {
+    const bool source = comm.rank() == 0;
+    memory.push_back(upload_values(std::vector<std::int32_t>(5000, source ? 7 + b : 0)));
+    Round rounds[2];
+    const auto send = [&](Round& round, int to) {
+      round.sends.push_back({RankId(to), memory.back().data(), memory.back().bytes()});
+    };
+    const auto receive = [&](Round& round, int from) {
+      round.receives.push_back({RankId(from), memory.back().data(), memory.back().bytes()});
+    };
+    if (source) send(rounds[0], 1);
+    if (comm.rank() == 1) {
+      receive(rounds[0], 0);
+      for (int p = 2; p < comm.size(); ++p) send(rounds[1], p);
+    }
+    if (comm.rank() > 1) receive(rounds[1], 1);
+    tickets.push_back(transport->begin(Channel::weights, rounds, stream.handle()));
+  }
+  for (int b = kBatches; b-- > 0;) transport->wait(tickets[static_cast<std::size_t>(b)], stream.handle());
+  for (int b = 0; b < kBatches; ++b)
+    EXPECT_EQ(download_values(memory[static_cast<std::size_t>(b)])[4999], 7 + b);
+  transport->finish(stream.handle());
+}
+
+TEST_P(TransportContract, ASendToItselfNeedsItsReceive) {
+  const auto out = upload_values({1});
+  Round round;
+  round.sends.push_back({RankId(comm.rank()), out.data(), out.bytes()});
+  EXPECT_THROW(transport->begin(Channel::tokens, std::span(&round, 1), stream.handle()), Error);
+  transport->abort();
+}
+
+// Random batches on all channels, several in flight, against what each rank can compute for itself.
+TEST_P(TransportContract, ManyBatchesInFlight) {
+  Random random(5);  // the same on every rank
+  const int world = comm.size();
+  struct InFlight {
+    Transport::Ticket ticket;
+    std::vector<Buffer> out, in;
+    std::vector<std::int32_t> expected;
+  };
+  std::vector<InFlight> flights;
+  for (int b = 0; b < 30; ++b) {
+    const auto channel = b % 2 ? Channel::weights : Channel::tokens;
+    InFlight& flight = flights.emplace_back();
+    Round round;
+    for (int from = 0; from < world; ++from)
+      for (int to = 0; to < world; ++to) {
+        const std::size_t length = random.below(4) == 0 ? 0 : random.below(3000);
+        const auto value = static_cast<std::int32_t>(random.below(1 << 20));
+        if (from == comm.rank()) {
+          flight.out.push_back(upload_values(std::vector<std::int32_t>(length, value)));
+          round.sends.push_back({RankId(to), flight.out.back().data(), length * 4});
+        }
+        if (to == comm.rank()) {
+          flight.in.push_back(upload_values(std::vector<std::int32_t>(length, -1)));
+          flight.expected.push_back(value);
+          round.receives.push_back({RankId(from), flight.in.back().data(), length * 4});
+        }
+      }
+    flight.ticket = transport->begin(channel, std::span(&round, 1), stream.handle());
+  }
+  for (InFlight& flight : flights) {
+    transport->wait(flight.ticket, stream.handle());
+    for (std::size_t i = 0; i < flight.in.size(); ++i) {
+      const auto got = download_values(flight.in[i]);
+      EXPECT_EQ(got, std::vector<std::int32_t>(got.size(), flight.expected[i]));
+    }
+  }
+  transport->finish(stream.handle());
 }
 
 std::string name_of(const ::testing::TestParamInfo<const kernels::Backend*>& info) {

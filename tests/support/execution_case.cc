@@ -179,4 +179,54 @@ ExecutionCase execution_case(std::uint64_t seed, const CaseOptions& options, std
   return result;
 }
 
+void copy_everywhere(ExecutionCase& input, ExpertId expert) {
+  const Topology& t = input.plan.header.topology;
+  PlanCells cells;
+  cells.cells = input.cells.cells;
+  input.plan.header.replica_domain = ReplicaDomain::group;
+  for (MicroBatchId m : all<MicroBatchId>(input.plan.header.num_micro_batches))
+    for (LayerId l : all<LayerId>(input.plan.header.num_layers())) {
+      for (RankId r : all<RankId>(t.world()))
+        if (input.plan.placement.home(l, expert) != t.ep_rank_of(r)) cells.copies.push_back({expert, r, 0});
+      for (const auto& [key, tokens] : count_cell(input, m, l)) {
+        if (key.first != expert || t.ep_size == 1) continue;  // a split goes with copies
+        for (EpRankId p : all<EpRankId>(t.ep_size)) {
+          const auto share = static_cast<std::int32_t>(share_of(tokens, p.value(), t.ep_size).size());
+          if (share > 0)
+            cells.split.push_back({expert, key.second, t.rank_of(t.group_of(key.second), p), share});
+        }
+      }
+      cells.copy_offset.push_back(static_cast<std::int64_t>(cells.copies.size()));
+      cells.split_offset.push_back(static_cast<std::int64_t>(cells.split.size()));
+    }
+  input.cells = cells;  // without rank_tokens
+}
+
+ExecutionCase hand_case(int world) {
+  ExecutionCase input;
+  input.dump.header = {
+      .num_experts = 2, .top_k = 2, .layers = {0}, .num_micro_batches = 1, .has_weights = true};
+  input.dump.sequences = {.row_offset = {0, 2}, .num_tokens = {3}};
+  input.ids = {0, 1, 0, -1};
+  input.weights = {0.5f, 0.25f, 1.0f, 1.0f};
+  PlanHeader& header = input.plan.header;
+  header.num_experts = header.top_k = 2;
+  header.num_micro_batches = 1;
+  header.topology = {.ep_size = world, .ep_groups = 1, .gpus_per_node = world};
+  header.slots_per_rank = home_slots(2, world);
+  header.replica_slots = 1;
+  header.layers = {0};
+  input.plan.placement = input.plan.previous = Placement::contiguous(1, 2, world);
+  input.plan.slot_expert = initial_slots(1, 2, world);
+  input.plan.micro_batch = input.plan.source_rank = {0};
+  input.cells.cells = {0, 1};
+  if (world > 1) {
+    input.cells.copies = {{ExpertId(0), RankId(1), 0}};
+    input.cells.split = {{ExpertId(0), RankId(0), RankId(0), 1}, {ExpertId(0), RankId(0), RankId(1), 1}};
+  }
+  input.cells.copy_offset = {0, static_cast<std::int64_t>(input.cells.copies.size())};
+  input.cells.split_offset = {0, static_cast<std::int64_t>(input.cells.split.size())};
+  return input;
+}
+
 }  // namespace relibra::testing

@@ -38,4 +38,13 @@ struct ExecutionCase {
 /// The same for one (seed, options). `plan_seed` draws another plan for the same dump.
 ExecutionCase execution_case(std::uint64_t seed, const CaseOptions& options, std::uint64_t plan_seed = 0);
 
+/// Gives every cell copies of `expert` in slot 0 of all ranks but its homes, deals its tokens over them in
+/// turn, and drops all other copies. The topology's domains must be whole groups, V at least 1.
+void copy_everywhere(ExecutionCase& input, ExpertId expert);
+
+/// Two tokens on rank 0, one layer, K = 2, weights 1/2 1/4 1 -: token 0 chooses experts 0 and 1, token 1
+/// expert 0 alone. `world` ranks in one group and node; expert e lives on rank min(e, world - 1); rank 1, if
+/// there is one, holds a copy of expert 0 that computes token 1.
+ExecutionCase hand_case(int world);
+
 }  // namespace relibra::testing
