@@ -252,7 +252,7 @@ TEST_P(TransportContract, ASendToItselfNeedsItsReceive) {
   Round round;
   round.sends.push_back({RankId(comm.rank()), out.data(), out.bytes()});
   EXPECT_THROW(transport->begin(Channel::tokens, std::span(&round, 1), stream.handle()), Error);
-  transport->abort();
+  transport->finish(stream.handle());
 }
 
 // Random batches on all channels, several in flight, against what each rank can compute for itself.
