@@ -211,10 +211,8 @@ void StepPlanner::place_sequences() {
     add_affinity(counts_, owned_layer(i), decisions_[static_cast<std::size_t>(i)].home, places_, topology_,
                  affinity);
   comm_.sum_in_place(std::span(affinity));
-  agreed(comm_, [&] {
-    places_.source_rank =
-        assign_sources(dump_, places_.micro_batch, places_.micro_batches, places_.group, affinity, topology_);
-  });
+  agreed(comm_,
+         [&] { places_.source_rank = assign_sources(dump_, places_, places_.group, affinity, topology_); });
   end_phase("place", timer);
 }
 

@@ -7,13 +7,12 @@
 #include "lib/comm/comm.h"
 #include "lib/model/counts.h"
 #include "lib/model/plan.h"
+#include "lib/planning/pack.h"
 
 namespace relibra {
 
-/// Who is where: the three columns that turn sequence counts into loads.
-struct SequencePlaces {
-  int micro_batches = 0;                  ///< M
-  std::vector<std::int32_t> micro_batch;  ///< (S)
+/// Who is where: the columns that turn sequence counts into loads.
+struct SequencePlaces : Packing {
   std::vector<std::int32_t> group;        ///< (S) EP group
   std::vector<std::int32_t> source_rank;  ///< (S) global; empty before sources are assigned
 };

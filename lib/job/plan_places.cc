@@ -22,16 +22,9 @@ void check_source_ranks(const Sequences& sequences, const Topology& topology) {
 
 SequencePlaces place_before_reordering(const RoutingDump& dump, const PlanOptions& options) {
   check_source_ranks(dump.sequences, options.topology);
-  const Packing packing = form_micro_batches(dump, options.topology, options.pack);
-  SequencePlaces places{.micro_batches = packing.micro_batches,
-                        .micro_batch = packing.micro_batch,
-                        .source_rank = dump.sequences.source_rank};
-  if (places.source_rank.empty()) {
-    places.group = assign_groups(dump, places.micro_batch, places.micro_batches, options.topology);
-  } else {
-    for (const std::int32_t rank : places.source_rank)
-      places.group.push_back(rank / options.topology.ep_size);
-  }
+  SequencePlaces places{
+      form_micro_batches(dump, options.topology, options.pack), {}, dump.sequences.source_rank};
+  places.group = assign_groups(dump, places, options.topology);
   return places;
 }
 

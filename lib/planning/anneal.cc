@@ -203,6 +203,38 @@ bool descend_pair(const ItemLoads& loads, Bins& bins, const BinObjective& object
   return any;
 }
 
+void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, std::int64_t moves,
+            std::uint64_t seed) {
+  constexpr int kRun = 128;  // moves at one temperature
+  constexpr int kNear = 10;  // items alike
+  if (moves <= 0) return;
+  Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
+                Random(seed), {}};
+  for (int b = 0; b < bins.bins(); ++b) search.energy.push_back(energy_of(bins.load(b), loads.vectors()));
+  // A swap changes two loads near 1 by d, so load^16 by about 240 d^2 in all: what the start is a share of. A
+  // search that pays for moves starts from a good placement and must not melt it; there, a step of the
+  // largest load is worth about 24 of load^16.
+  const bool priced = objective.price > 0;
+  const Schedule schedule{.start = (priced ? 20 : 60) * search.neighbours.mean_square_distance(),
+                          .halvings = priced ? 4.0 : 6.0};
+  const auto price = static_cast<float>(24 * objective.price);
+  for (std::int64_t done = 0; done < moves; done += kRun)
+    anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),
+               price);
+}
+
+void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective) {
+  std::vector<Lanes> others(static_cast<std::size_t>(loads.vectors()));
+  for (bool any = true; any;) {
+    any = false;
+    for (int p = 0; p < bins.bins(); ++p)
+      for (int q = p + 1; q < bins.bins(); ++q) {
+        largest_of_others(bins, loads.vectors(), p, q, others);
+        any |= descend_pair(loads, bins, objective, p, q, others.data());
+      }
+  }
+}
+
 }  // namespace
 
 double evaluate(const ItemLoads& loads, const Bins& bins, const BinObjective& objective) {
@@ -217,35 +249,15 @@ double evaluate(const ItemLoads& loads, const Bins& bins, const BinObjective& ob
   return sum;
 }
 
-void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, std::int64_t moves,
-            std::uint64_t seed) {
-  if (bins.bins() < 2 || loads.items() < 2 || loads.cells() == 0 || moves <= 0) return;
-  constexpr int kRun = 128;  // moves at one temperature
-  constexpr int kNear = 10;  // items alike
-  // Per cell and in units of the smoothed objective. A search that pays for moves starts from a good
-  // placement and must not melt it. A step of the largest load is worth about 24 of load^16 where it matters.
-  const bool priced = objective.price > 0;
-  const Schedule schedule{.start = (priced ? 5e-3 : 2e-2) * loads.cells(), .halvings = priced ? 4.0 : 7.0};
-  const auto price = static_cast<float>(24 * objective.price);
-  Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
-                Random(seed), {}};
-  for (int b = 0; b < bins.bins(); ++b) search.energy.push_back(energy_of(bins.load(b), loads.vectors()));
-  for (std::int64_t done = 0; done < moves; done += kRun)
-    anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),
-               price);
-}
-
-void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective) {
-  if (bins.bins() < 2 || loads.cells() == 0) return;
-  std::vector<Lanes> others(static_cast<std::size_t>(loads.vectors()));
-  for (bool any = true; any;) {
-    any = false;
-    for (int p = 0; p < bins.bins(); ++p)
-      for (int q = p + 1; q < bins.bins(); ++q) {
-        largest_of_others(bins, loads.vectors(), p, q, others);
-        any |= descend_pair(loads, bins, objective, p, q, others.data());
-      }
-  }
+std::vector<std::int32_t> search_bins(const ItemLoads& loads, int bins, int capacity,
+                                      const BinObjective& objective, std::span<const std::int32_t> start,
+                                      std::int64_t moves, std::uint64_t seed) {
+  if (bins < 2 || loads.items() < 2 || loads.cells() == 0) return {start.begin(), start.end()};
+  Bins state(loads, bins, capacity);
+  state.assign(loads, start);
+  anneal(loads, state, objective, moves, seed);
+  descend(loads, state, objective);
+  return state.bin_of_item();
 }
 
 }  // namespace relibra

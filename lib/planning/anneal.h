@@ -2,6 +2,7 @@
 // The search of stage 1: simulated annealing on a smoothed maximum, then descent on the exact one.
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lib/planning/bins.h"
 
@@ -16,12 +17,12 @@ struct BinObjective {
 
 double evaluate(const ItemLoads& loads, const Bins& bins, const BinObjective& objective);
 
-/// `moves` swaps of two items of different bins are tried on the smoothed objective, sum over cells and bins
-/// of load^16, at a temperature that falls geometrically. Same result on every machine.
-void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, std::int64_t moves,
-            std::uint64_t seed);
-
-/// Swaps that lower the objective, first found first, until there is none.
-void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective);
+/// Starts from `start` (items) bins and tries `moves` swaps of two items of different bins by simulated
+/// annealing on the smoothed objective, sum over cells and bins of load^16, at a temperature that falls
+/// geometrically; then makes every swap that lowers the objective itself, first found first. Few items:
+/// several times, the best is kept. Returns (items) bins. Same result on every machine.
+std::vector<std::int32_t> search_bins(const ItemLoads& loads, int bins, int capacity,
+                                      const BinObjective& objective, std::span<const std::int32_t> start,
+                                      std::int64_t moves, std::uint64_t seed);
 
 }  // namespace relibra

@@ -34,8 +34,12 @@ Neighbours::Neighbours(const ItemLoads& loads, int near, bool with_dummy) {
     for (std::int32_t j = 0; j < others; ++j)
       if (j != i) order.push_back({distance[static_cast<std::size_t>(j)], j});
     std::partial_sort(order.begin(), order.begin() + near_, order.end());
-    for (int k = 0; k < near_; ++k) data_.push_back(order[static_cast<std::size_t>(k)].second);
+    for (int k = 0; k < near_; ++k) {
+      data_.push_back(order[static_cast<std::size_t>(k)].second);
+      mean_square_distance_ += static_cast<double>(order[static_cast<std::size_t>(k)].first);
+    }
   }
+  if (!data_.empty()) mean_square_distance_ /= static_cast<double>(data_.size());
 }
 
 }  // namespace relibra

@@ -15,10 +15,13 @@ class Neighbours {
  public:
   Neighbours(const ItemLoads& loads, int near, bool with_dummy);
   int near() const { return near_; }
+  /// Mean over items and their neighbours of the squared distance.
+  double mean_square_distance() const { return mean_square_distance_; }
   const std::int32_t* of(int item) const { return data_.data() + static_cast<std::size_t>(item * near_); }
 
  private:
   int near_;
+  double mean_square_distance_ = 0;
   std::vector<std::int32_t> data_;
 };
 

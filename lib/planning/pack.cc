@@ -59,23 +59,27 @@ std::vector<std::int32_t> deal_to_steps(const Sequences& sequences, int steps) {
   }
   std::vector<std::int64_t> tokens(unit.size());
   for (std::size_t s = 0; s < unit.size(); ++s) tokens[at(unit[s])] += sequences.num_tokens[s];
-  const auto step_of_unit = *deal_to_lightest(tokens, steps);
+  const auto step_of_unit = deal_to_lightest(tokens, steps);
   for (auto& u : unit) u = step_of_unit[at(u)];
   return unit;
 }
 
 /// Sequences of one optimizer step that go to the same places: all of them where source ranks are open, those
-/// of one rank where they are fixed. They fill `width` shares of every micro-batch.
+/// of one rank where they are fixed. They fill shares first_share .. first_share+width-1 of every
+/// micro-batch.
 struct Pool {
-  std::vector<std::int32_t> members;
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int32_t> members = {};
+  std::vector<std::int64_t> lengths = {};
   int width = 1;
+  int first_share = 0;
 };
 
 std::vector<Pool> pools_of_step(const Sequences& sequences, std::span<const std::int32_t> step_of, int step,
                                 int world) {
   const bool open = sequences.source_rank.empty();
-  std::vector<Pool> pools(at(open ? 1 : world), Pool{.width = open ? world : 1});
+  std::vector<Pool> pools;
+  for (int first = 0; first < (open ? 1 : world); ++first)
+    pools.push_back({.width = open ? world : 1, .first_share = first});
   for (std::size_t s = 0; s < step_of.size(); ++s) {
     if (step_of[s] != step) continue;
     Pool& pool = pools[open ? 0 : at(sequences.source_rank[s])];
@@ -85,18 +89,6 @@ std::vector<Pool> pools_of_step(const Sequences& sequences, std::span<const std:
   return pools;
 }
 
-/// Shares by descending load, `width` to a micro-batch: ranks of a micro-batch wait for its largest share.
-std::vector<std::int32_t> shares_to_micro_batches(const Pool& pool, std::span<const std::int32_t> share_of,
-                                                  int shares) {
-  std::vector<std::int64_t> load(at(shares));
-  for (std::size_t i = 0; i < share_of.size(); ++i) load[at(share_of[i])] += pool.lengths[i];
-  const auto order = longest_first(load);
-  std::vector<std::int32_t> micro_batch(at(shares));
-  for (std::size_t k = 0; k < order.size(); ++k)
-    micro_batch[at(order[k])] = static_cast<std::int32_t>(k) / pool.width;
-  return micro_batch;
-}
-
 /// Micro-batches that a pool needs so that no share is over `budget`.
 int needed_micro_batches(const Pool& pool, std::int64_t budget) {
   const auto fit = deal_best_fit(pool.lengths, budget);
@@ -104,37 +96,72 @@ int needed_micro_batches(const Pool& pool, std::int64_t budget) {
   return (shares + pool.width - 1) / pool.width;
 }
 
-void fill_micro_batches(const Pool& pool, int count, std::int64_t budget, int first,
-                        std::vector<std::int32_t>& micro_batch) {
+/// The least number of micro-batches a step for which every pool was found to keep to the budget.
+int least_micro_batches(std::span<const std::vector<Pool>> steps, std::int64_t budget) {
+  int each = 1;
+  for (const auto& pools : steps)
+    for (const Pool& pool : pools) each = std::max(each, needed_micro_batches(pool, budget));
+  const auto suffices = [&](int count) {
+    for (const auto& pools : steps)
+      for (const Pool& pool : pools)
+        if (!deal_within(pool.lengths, count * pool.width, budget)) return false;
+    return true;
+  };
+  while (each > 1 && suffices(each - 1)) --each;
+  return each;
+}
+
+/// Shares of the pool and the micro-batches they make, from the largest down, `width` shares each. `first`
+/// and `count` are the micro-batches of the optimizer step.
+void place_pool(const Pool& pool, int first, int count, std::int64_t budget, Packing& packing) {
   const int shares = count * pool.width;
-  auto share_of = deal_to_lightest(pool.lengths, shares, budget);
-  if (!share_of) share_of = deal_best_fit(pool.lengths, budget);
-  const auto of_share = shares_to_micro_batches(pool, *share_of, shares);
-  for (std::size_t i = 0; i < pool.members.size(); ++i)
-    micro_batch[at(pool.members[i])] = first + of_share[at((*share_of)[i])];
+  const auto share_of =
+      budget > 0 ? deal_within(pool.lengths, shares, budget).value() : deal_to_lightest(pool.lengths, shares);
+  std::vector<std::int64_t> load(at(shares));
+  for (std::size_t i = 0; i < share_of.size(); ++i) load[at(share_of[i])] += pool.lengths[i];
+  const auto order = longest_first(load);
+  std::vector<std::int32_t> place(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) place[at(order[k])] = static_cast<std::int32_t>(k);
+  for (std::size_t i = 0; i < share_of.size(); ++i) {
+    const std::int32_t k = place[at(share_of[i])];
+    packing.micro_batch[at(pool.members[i])] = first + k / pool.width;
+    packing.share[at(pool.members[i])] = pool.first_share + k % pool.width;
+  }
+}
+
+/// Shares where the dump fixes the micro-batches.
+void fill_shares(const Sequences& sequences, int world, Packing& packing) {
+  packing.share.resize(packing.micro_batch.size());
+  std::vector<Pool> pools(at(packing.micro_batches), Pool{.width = world});
+  for (std::size_t s = 0; s < packing.micro_batch.size(); ++s) {
+    Pool& pool = pools[at(packing.micro_batch[s])];
+    pool.members.push_back(static_cast<std::int32_t>(s));
+    pool.lengths.push_back(sequences.num_tokens[s]);
+  }
+  for (int m = 0; m < packing.micro_batches; ++m) place_pool(pools[at(m)], m, 1, 0, packing);
 }
 
 }  // namespace
 
 Packing form_micro_batches(const RoutingDump& dump, const Topology& topology, const PackOptions& options) {
+  const Sequences& sequences = dump.sequences;
   const int fixed = fixed_micro_batches(dump, options), steps = dump.header.optimizer_steps;
-  if (!dump.sequences.micro_batch.empty()) return {fixed, dump.sequences.micro_batch};
-  const auto step_of = deal_to_steps(dump.sequences, steps);
-  std::vector<std::vector<Pool>> pools;
-  for (int t = 0; t < steps; ++t)
-    pools.push_back(pools_of_step(dump.sequences, step_of, t, topology.world()));
-  int each = fixed / steps;
-  if (fixed == 0) {
-    each = 1;
-    for (const auto& step : pools)
-      for (const Pool& pool : step)
-        each = std::max(each, needed_micro_batches(pool, options.tokens_per_micro_batch));
+  Packing packing{
+      .micro_batches = fixed, .micro_batch = sequences.micro_batch, .share = sequences.source_rank};
+  if (!packing.micro_batch.empty()) {
+    if (packing.share.empty()) fill_shares(sequences, topology.world(), packing);
+    return packing;
   }
-  Packing packing{each * steps, std::vector<std::int32_t>(step_of.size())};
-  const std::int64_t budget = fixed == 0 ? options.tokens_per_micro_batch : -1;
+  const auto step_of = deal_to_steps(sequences, steps);
+  std::vector<std::vector<Pool>> pools;
+  for (int t = 0; t < steps; ++t) pools.push_back(pools_of_step(sequences, step_of, t, topology.world()));
+  const std::int64_t budget = fixed > 0 ? 0 : options.tokens_per_micro_batch;
+  const int each = fixed > 0 ? fixed / steps : least_micro_batches(pools, budget);
+  packing.micro_batches = each * steps;
+  packing.micro_batch.resize(step_of.size());
+  packing.share.resize(step_of.size());
   for (int t = 0; t < steps; ++t)
-    for (const Pool& pool : pools[at(t)])
-      fill_micro_batches(pool, each, budget, t * each, packing.micro_batch);
+    for (const Pool& pool : pools[at(t)]) place_pool(pool, t * each, each, budget, packing);
   return packing;
 }
 

@@ -21,6 +21,10 @@ struct Task {
   bool priced() const { return options.move_cost > 0; }
   int domains() const { return topology.domains_per_group(); }
   int ranks() const { return topology.domain_size(); }
+  /// Where the search starts: `before` if leaving it costs, else anywhere.
+  std::span<const std::int32_t> fixed(std::span<const std::int32_t> before) const {
+    return priced() ? before : std::span<const std::int32_t>{};
+  }
   int domain_before(std::int32_t e) const {
     return topology.domain_of(previous[static_cast<std::size_t>(e)]);
   }
@@ -43,12 +47,9 @@ std::vector<std::int32_t> choose_domains(const Task& task) {
   const ItemLoads loads(task.loads, experts, task.domains());
   const int capacity = task.ranks() * task.slots;
   const BinObjective objective{.price = price_of(task, loads), .before = before};
-  Bins bins(loads, task.domains(), capacity);
-  bins.assign(loads, largest_first(loads, task.domains(), capacity,
-                                   task.priced() ? before : std::vector<std::int32_t>{}));
-  anneal(loads, bins, objective, task.options.moves, task.options.seed);
-  descend(loads, bins, objective);
-  auto domain = bins.bin_of_item();
+  const auto start = largest_first(loads, task.domains(), capacity, task.fixed(before));
+  auto domain =
+      search_bins(loads, task.domains(), capacity, objective, start, task.options.moves, task.options.seed);
   if (!task.priced()) match_bins(domain, before, task.domains());
   return domain;
 }
@@ -62,14 +63,10 @@ std::vector<std::int32_t> choose_ranks(const Task& task, int domain, std::span<c
                          : -1);
   const ItemLoads loads(task.loads, experts, task.ranks());
   const BinObjective objective{.price = price_of(task, loads), .before = before};
-  auto rank =
-      largest_first(loads, task.ranks(), task.slots, task.priced() ? before : std::vector<std::int32_t>{});
+  auto rank = largest_first(loads, task.ranks(), task.slots, task.fixed(before));
   if (task.priced() && task.options.copies) return rank;  // nothing that a move inside the domain could gain
-  Bins bins(loads, task.ranks(), task.slots);
-  bins.assign(loads, rank);
-  if (task.domains() == 1) anneal(loads, bins, objective, task.options.moves, task.options.seed);
-  descend(loads, bins, objective);
-  rank = bins.bin_of_item();
+  const std::int64_t moves = task.domains() == 1 ? task.options.moves : 0;
+  rank = search_bins(loads, task.ranks(), task.slots, objective, rank, moves, task.options.seed);
   if (!task.priced()) match_bins(rank, before, task.ranks());
   return rank;
 }

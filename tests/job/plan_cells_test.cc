@@ -11,7 +11,7 @@ using testing::ElementsAre;
 ///   s0 micro-batch 0 group 0: 5 1;  s1 micro-batch 1 group 1: 2 3;  s2 micro-batch 0 group 0: 0 4.
 struct Small {
   SequenceCounts counts{Range{1, 2}, 3, 2};
-  SequencePlaces places{.micro_batches = 2, .micro_batch = {0, 1, 0}, .group = {0, 1, 0}};
+  SequencePlaces places{{.micro_batches = 2, .micro_batch = {0, 1, 0}, .share = {}}, {0, 1, 0}, {}};
   Small() {
     const std::uint32_t values[3][2] = {{5, 1}, {2, 3}, {0, 4}};
     for (int s = 0; s < 3; ++s)
