@@ -20,7 +20,9 @@ constexpr int kRepeats = 5;
 struct Case {
   const char* preset;
   IdType type;
-  double missing_share;
+  double missing_share = 0;
+  bool by_table = false;  ///< even where bits are possible
+  int experts = 0;        ///< in place of the preset's
 };
 
 const char* name_of(IdType type) {
@@ -43,6 +45,7 @@ void run(const Case& what, std::size_t bytes_wanted) {
   auto options = workload_options(model_preset(what.preset));
   options.id_type = what.type;
   options.missing_share = what.missing_share;
+  if (what.experts > 0) options.experts = what.experts;
   const auto source = make_workload(options);
   const auto& dump = source->dump();
   const RowShape shape(dump.header);
@@ -56,7 +59,8 @@ void run(const Case& what, std::size_t bytes_wanted) {
     ids.insert(ids.end(), first, first + static_cast<std::size_t>(block.rows) * row_bytes);
   });
 
-  RowKernel kernel(shape, what.type, {0, shape.layers});
+  const auto method = what.by_table ? RowKernel::Method::table : RowKernel::best_method(shape, what.type);
+  RowKernel kernel(shape, what.type, {0, shape.layers}, method);
   std::vector<std::uint32_t> table(static_cast<std::size_t>(shape.layers * shape.experts));
   const double count_s = bench::median_seconds(kRepeats, [&] {
     for (std::int64_t s = 0; dump.sequences.row_offset[static_cast<std::size_t>(s)] < wanted.last; ++s) {
@@ -74,29 +78,33 @@ void run(const Case& what, std::size_t bytes_wanted) {
       bench::median_seconds(kRepeats, [&] { std::memcpy(copy.data(), ids.data(), ids.size()); });
 
   const double gigabytes = static_cast<double>(ids.size()) / 1e9;
-  std::printf(
-      "%-12s E %3d K %d %-3s missing %2.0f %%  count %5.2f GB/s %5.2f G ids/s  read %5.1f GB/s  memcpy %5.1f "
-      "GB/s"
-      "  count/read %.2f  count/memcpy %.2f\n",
-      what.preset, shape.experts, shape.top_k, name_of(what.type), 100 * what.missing_share,
-      gigabytes / count_s, gigabytes / count_s / static_cast<double>(size_of(what.type)), gigabytes / read_s,
-      gigabytes / copy_s, read_s / count_s, copy_s / count_s);
+  std::printf("%-12s %3d %d %-3s %4.0f %%   %-7s %8.2f %8.2f %8.1f %8.1f %10.2f %12.2f\n", what.preset,
+              shape.experts, shape.top_k, name_of(what.type), 100 * what.missing_share,
+              method == RowKernel::Method::table ? "table" : "bits", gigabytes / count_s,
+              gigabytes / count_s / static_cast<double>(size_of(what.type)), gigabytes / read_s,
+              gigabytes / copy_s, read_s / count_s, copy_s / count_s);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::size_t megabytes = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 256;
-  for (const Case& what : {Case{"qwen3-235b", IdType::u8, 0},
+  std::printf(
+      "preset         E K ids missing method  GB/s      G ids/s  read     memcpy   count/read "
+      "count/memcpy\n");
+  for (const Case& what : {Case{"qwen3-235b", IdType::u8},
                            {"qwen3-235b", IdType::u8, 0.01},
-                           {"qwen3-235b", IdType::i16, 0},
-                           {"qwen3-235b", IdType::i32, 0},
-                           {"olmoe", IdType::u8, 0},
-                           {"glm4.5", IdType::u8, 0},
-                           {"deepseek-v3", IdType::u8, 0},
-                           {"deepseek-v3", IdType::i16, 0},
+                           {"qwen3-235b", IdType::i16},
+                           {"qwen3-235b", IdType::i32},
+                           {"olmoe", IdType::u8},
+                           {"glm4.5", IdType::u8},
+                           {"deepseek-v3", IdType::u8},
+                           {"deepseek-v3", IdType::i16},
                            {"deepseek-v3", IdType::i16, 0.01},
-                           {"mixtral", IdType::u8, 0}})
+                           {"mixtral", IdType::u8},
+                           {"qwen3-235b", IdType::u8, 0, true},
+                           {"deepseek-v3", IdType::i16, 0, true},
+                           {"deepseek-v3", IdType::i16, 0, true, 384}})
     run(what, megabytes << 20);
   return 0;
 }

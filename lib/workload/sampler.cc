@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lib/workload/draw.h"
 
@@ -15,6 +16,16 @@ DrawRule rule_of(const WorkloadOptions& options) {
 SequenceSampler::Method best_method(const WorkloadOptions& options) {
   return can_draw_runs(AliasTables(options.experts), rule_of(options)) ? SequenceSampler::Method::side_by_side
                                                                        : SequenceSampler::Method::single;
+}
+
+/// A row of RunBatch as ids.
+template <class T>
+void store_row(std::uint64_t row, int top_k, T* out) {
+  if (sizeof(T) == 1 && top_k == 8) {
+    std::memcpy(out, &row, 8);  // little-endian, as all machines that draw side by side
+    return;
+  }
+  for (int k = 0; k < top_k; ++k) out[k] = static_cast<T>(row >> (8 * k) & 0xFF);
 }
 
 }  // namespace
@@ -132,8 +143,7 @@ void SequenceSampler::sample_batch(std::int64_t first_run, const Output<T>& outp
     for (int r = 0; r < kTypeRun; ++r) {
       const std::int64_t row = (first_run + i) * kTypeRun + r;
       if (!output.rows.contains(row)) continue;
-      T* to = output.of(row);
-      for (int k = 0; k < rule_.top_k; ++k) to[k] = static_cast<T>(batch.rows[r][i] >> (8 * k) & 0xFF);
+      store_row(batch.rows[r][i], rule_.top_k, output.of(row));
     }
   }
 }
