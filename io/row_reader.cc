@@ -8,18 +8,12 @@
 #include "lib/model/blocks.h"
 
 namespace relibra::io {
-namespace {
-
-constexpr std::size_t kMostChunkBytes = std::size_t{256}
-                                        << 20;  // above, memory matters more than decoding twice
-
-}  // namespace
 
 std::vector<Range> pieces_to_read(std::span<const Range> ranges, const RoutingHeader& header,
                                   const RowStorage& storage, std::size_t block_bytes) {
   const std::size_t id_bytes = size_of(storage.id_type);
   const std::int64_t most = rows_per_block(header, id_bytes, block_bytes), chunk = storage.chunk_rows;
-  if (chunk == 0 || chunk > rows_per_block(header, id_bytes, kMostChunkBytes)) return cut(ranges, most);
+  if (chunk == 0) return cut(ranges, most);
   const std::int64_t step = chunk * std::max<std::int64_t>(1, most / chunk);
   std::vector<Range> pieces;
   for (const Range& range : ranges)

@@ -11,7 +11,8 @@
 namespace relibra::io {
 
 /// Pieces to read for `ranges` (of one file) when a block is to hold about `block_bytes`: at most that many
-/// rows, but where rows are stored in chunks whole chunks, so that none is decoded twice.
+/// rows, but where rows pass through filters whole chunks, however large, so that none is decoded twice (HDF5
+/// holds a whole one in memory anyway).
 /// Example: chunks of 4 rows, blocks of 10 rows: [3, 21) is read as [3, 8) [8, 16) [16, 21).
 std::vector<Range> pieces_to_read(std::span<const Range> ranges, const RoutingHeader& header,
                                   const RowStorage& storage, std::size_t block_bytes);

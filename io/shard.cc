@@ -200,7 +200,7 @@ void describe_storage(const h5::Dataset& data, RowStorage& storage) {
   const H5D_layout_t layout = H5Pget_layout(creation.get());
   require_filters(data, creation.get());
   storage.parallel = storage.parallel && layout != H5D_VIRTUAL && H5Pget_external_count(creation.get()) == 0;
-  if (layout != H5D_CHUNKED) return;
+  if (layout != H5D_CHUNKED || H5Pget_nfilters(creation.get()) == 0) return;
   std::vector<hsize_t> chunk(data.shape().size());
   h5::check(H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data()), Fault::input,
             data.where());

@@ -24,7 +24,7 @@ enum Column : std::uint32_t {
 struct RowStorage {
   IdType id_type = IdType::i32;  ///< in memory
   bool wide = false;             ///< stored wider than 32 bits signed: read as 64 bits and narrowed
-  std::int64_t chunk_rows = 0;   ///< rows that are stored, and decoded, together; 0: any
+  std::int64_t chunk_rows = 0;   ///< rows that are decoded together; 0: any
   bool parallel = true;          ///< parallel HDF5 can read it (not virtual, not in external files)
 };
 

@@ -178,6 +178,47 @@ TEST_F(DumpRead, ShardsInAnyOrder) {
   EXPECT_EQ(got.blocks, (std::vector<Range>{{4, 5}, {5, 7}}));
 }
 
+/// Replaces /experts of a file by a (5, 2, 2) u8 dataset with this creation list.
+void replace_experts(const std::string& path, hid_t creation) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(H5Ldelete(file, "experts", H5P_DEFAULT), 0);
+  const hsize_t shape[] = {5, 2, 2};
+  const hid_t space = H5Screate_simple(3, shape, nullptr);
+  const hid_t id = H5Dcreate2(file, "experts", H5T_STD_U8LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  ASSERT_GE(id, 0);
+  H5Dclose(id), H5Sclose(space), H5Pclose(creation), H5Fclose(file);
+}
+
+// Parallel HDF5 cannot read a dataset that is put together from other files; each process reads it alone.
+TEST_F(DumpRead, VirtualDataset) {
+  raw_.write(folder_ / "real.h5");
+  raw_.write(folder_ / "virtual.h5");
+  const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t shape[] = {5, 2, 2};
+  const hid_t space = H5Screate_simple(3, shape, nullptr);
+  ASSERT_GE(H5Pset_virtual(creation, space, (folder_ / "real.h5").c_str(), "experts", space), 0);
+  H5Sclose(space);
+  replace_experts(folder_ / "virtual.h5", creation);
+  const auto source = io::open_dump(Comm::world(), {folder_ / "virtual.h5"});
+  EXPECT_EQ(test::read_rows(*source, all_, 8).ids, ids_);
+}
+
+TEST_F(DumpRead, FilterThatIsNotInstalled) {
+  raw_.write(folder_ / "dump.h5");
+  const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t chunk[] = {5, 2, 2};
+  H5Pset_chunk(creation, 3, chunk);
+  ASSERT_GE(H5Pset_filter(creation, 257, H5Z_FLAG_OPTIONAL, 0, nullptr), 0);  // of the range for testing
+  replace_experts(folder_ / "dump.h5", creation);
+  try {
+    io::open_dump(Comm::world(), {folder_ / "dump.h5"});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("dump.h5:/experts: expected filters that this HDF5 has, found filter 257"));
+  }
+}
+
 TEST_F(DumpRead, StepsOfFiles) {
   raw_.write(folder_ / "a.h5");
   raw_.set("step", -3);

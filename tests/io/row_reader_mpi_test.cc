@@ -50,7 +50,7 @@ TEST(RowReader, ReadsContiguousAndChunkedRowsCollectively) {
     if (comm.root()) raw.write(folder / "dump.h5");
     comm.barrier();
     const io::Shard shard = io::read_shard(folder / "dump.h5");
-    EXPECT_EQ(shard.storage.chunk_rows, chunk);
+    EXPECT_EQ(shard.storage.chunk_rows, 0) << "no filter, nothing to decode";
     io::RowReader reader(io::h5::File::open(comm, folder / "dump.h5"), shard.header, shard.storage, false,
                          io::h5::Transfer::collective());
     reader.read(share_of(100, comm.rank(), comm.size()));
