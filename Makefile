@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PRESET ?= release
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test bench asan format format-check deps clean
+.PHONY: all demo test bench gpu-check asan format format-check deps clean
 
 all: deps
 	@cmake --preset $(PRESET) && cmake --build --preset $(PRESET) -j $(JOBS)
@@ -19,6 +19,9 @@ test: deps            ## all tests: unit, under mpirun at several rank counts, w
 bench: deps           ## benchmarks; figures are ratios inside one run
 	@cmake --preset release -DRELIBRA_TESTS=OFF && cmake --build --preset release -j $(JOBS)
 	@bash scripts/bench.sh build/release/bin
+
+gpu-check:            ## the CUDA module on this machine's GPUs; needs the CUDA Toolkit and NCCL alone
+	@bash scripts/gpu-check.sh
 
 asan: deps            ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan && cmake --build --preset asan -j $(JOBS)
