@@ -10,8 +10,9 @@
 namespace relibra {
 namespace {
 
-const std::map<std::string, BackendChoice> kBackends = {
-    {"auto", BackendChoice::automatic}, {"cpu", BackendChoice::cpu}, {"cuda", BackendChoice::cuda}};
+const std::map<std::string, exec::BackendChoice> kBackends = {{"auto", exec::BackendChoice::automatic},
+                                                              {"cpu", exec::BackendChoice::cpu},
+                                                              {"cuda", exec::BackendChoice::cuda}};
 const std::map<std::string, kernels::Type> kTypes = {{"float32", kernels::Type::float32},
                                                      {"bfloat16", kernels::Type::bfloat16}};
 

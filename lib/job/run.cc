@@ -10,7 +10,6 @@
 #include "lib/exec/emulate.h"
 #include "lib/exec/setup.h"
 #include "lib/job/plan_files.h"
-#include "lib/job/run_device.h"
 
 namespace relibra {
 namespace {
@@ -160,7 +159,7 @@ std::vector<exec::MemoryItem> largest(const Comm& comm, std::vector<exec::Memory
   return items;
 }
 
-void check_memory(const Comm& comm, const RunOptions& options, const ChosenDevice& chosen,
+void check_memory(const Comm& comm, const RunOptions& options, const exec::ChosenDevice& chosen,
                   std::int64_t needed, RunResult& result) {
   std::int64_t free = 0;
   agreed(comm, [&] {
@@ -187,12 +186,13 @@ void check_memory(const Comm& comm, const RunOptions& options, const ChosenDevic
 
 /// Collective. Steps of one rank a process: reordered, verified, measured.
 void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, const RunOptions& options,
-               const ChosenDevice& chosen, const exec::StepSizes& sizes, const Say& say, RunResult& result) {
+               const exec::ChosenDevice& chosen, const exec::StepSizes& sizes, const Say& say,
+               RunResult& result) {
   const exec::Device& device = *chosen.device;
   const exec::RankSchedule& schedule = prepared.variants[0].ranks[0];
   const exec::Stream stream(device);
   exec::RankBuffers buffers(device, sizes, prepared.shape);  // outlives what may still be under way into it
-  const auto transport = make_transport(comm, chosen, plan.header, options.timeout_seconds);
+  const auto transport = exec::make_transport(comm, chosen, plan.header, options.timeout_seconds);
   exec::fill_plausibly(stream, prepared.shape, buffers);
   const exec::Generator generator(options.seed, prepared.shape);
   const auto home = exec::home_experts(plan, prepared.selection, schedule.rank);
@@ -256,7 +256,7 @@ RunResult run_plan(const Comm& comm, RoutingSource& source, const Plan& plan, co
     result.memory = largest(comm, memory_of(prepared, sizes, options, nullptr));
     return result;
   }
-  const ChosenDevice chosen = choose_device(comm, options.backend, options.emulate);
+  const exec::ChosenDevice chosen = exec::choose_backend(comm, options.backend, options.emulate);
   result.backend = chosen.device->backend().name;
   result.device = chosen.device->info().name;
   say(chosen.why);

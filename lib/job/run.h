@@ -10,6 +10,7 @@
 
 #include "lib/comm/comm.h"
 #include "lib/count/count.h"
+#include "lib/exec/backend_choice.h"
 #include "lib/exec/figures.h"
 #include "lib/exec/measure.h"
 #include "lib/exec/reorder.h"
@@ -18,10 +19,8 @@
 
 namespace relibra {
 
-enum class BackendChoice { automatic, cpu, cuda };
-
 struct RunOptions {
-  BackendChoice backend = BackendChoice::automatic;
+  exec::BackendChoice backend = exec::BackendChoice::automatic;
   std::string model;                 ///< preset that gives the sizes; or
   int hidden = 0, intermediate = 0;  ///< these, which go before the preset's
   kernels::Type type = kernels::Type::float32;

@@ -3,12 +3,16 @@
 #include <memory>
 #include <string>
 
-#include "lib/job/run.h"
+#include "lib/comm/comm.h"
+#include "lib/exec/device.h"
+#include "lib/exec/transport.h"
 
-namespace relibra {
+namespace relibra::exec {
+
+enum class BackendChoice { automatic, cpu, cuda };
 
 struct ChosenDevice {
-  std::unique_ptr<exec::Device> device;
+  std::unique_ptr<Device> device;
   int processes_on_host = 1;
   bool oversubscribed = false;  ///< more threads than cores on the host
   std::string why;              ///< a line for people: what was taken, and why not CUDA
@@ -18,10 +22,10 @@ struct ChosenDevice {
 /// a host take its devices in turn; `shared` lets several take one (no transfers between them, then). Throws,
 /// agreed, Fault::usage where there are fewer devices than processes and Fault::environment where CUDA was
 /// asked for and does not answer.
-ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared);
+ChosenDevice choose_backend(const Comm& comm, BackendChoice choice, bool shared);
 
 /// The transport that goes with the device. Collective.
-std::unique_ptr<exec::Transport> make_transport(const Comm& comm, const ChosenDevice& chosen,
-                                                const PlanHeader& header, double timeout_seconds);
+std::unique_ptr<Transport> make_transport(const Comm& comm, const ChosenDevice& chosen,
+                                          const PlanHeader& header, double timeout_seconds);
 
-}  // namespace relibra
+}  // namespace relibra::exec

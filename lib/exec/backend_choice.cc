@@ -1,4 +1,4 @@
-#include "lib/job/run_device.h"
+#include "lib/exec/backend_choice.h"
 
 #include <omp.h>
 
@@ -6,7 +6,7 @@
 #include "lib/comm/agree.h"
 #include "lib/exec/transport_setup.h"
 
-namespace relibra {
+namespace relibra::exec {
 namespace {
 
 /// This process among those that share its host's memory.
@@ -26,7 +26,7 @@ Local local_place(const Comm& comm) {
 
 }  // namespace
 
-ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) {
+ChosenDevice choose_backend(const Comm& comm, BackendChoice choice, bool shared) {
   const Local local = local_place(comm);
   std::string why_not = "not asked for";
   const kernels::Backend* cuda = choice == BackendChoice::cpu ? nullptr : kernels::open_cuda_backend(why_not);
@@ -39,9 +39,9 @@ ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) 
           {.where = "--backend cuda", .found = why_not, .advice = "--backend cpu runs without"});
   });
   const kernels::Backend& backend = everywhere ? *cuda : kernels::reference_backend();
-  const int index = exec::choose_device(comm, backend, shared);
+  const int index = choose_device(comm, backend, shared);
   agreed(comm, [&] {
-    chosen.device = std::make_unique<exec::Device>(backend, index);
+    chosen.device = std::make_unique<Device>(backend, index);
     chosen.why =
         std::string("backend ") + (everywhere ? "cuda" : "cpu") + " on " + chosen.device->info().name;
     if (!everywhere) chosen.why += " (cuda: " + (cuda ? "not on every rank" : why_not) + ")";
@@ -49,10 +49,10 @@ ChosenDevice choose_device(const Comm& comm, BackendChoice choice, bool shared) 
   return chosen;
 }
 
-std::unique_ptr<exec::Transport> make_transport(const Comm& comm, const ChosenDevice& chosen,
-                                                const PlanHeader& header, double timeout_seconds) {
-  return exec::make_transport(comm, *chosen.device, header.topology, header.replica_domain,
-                              {.timeout_seconds = timeout_seconds, .oversubscribed = chosen.oversubscribed});
+std::unique_ptr<Transport> make_transport(const Comm& comm, const ChosenDevice& chosen,
+                                          const PlanHeader& header, double timeout_seconds) {
+  return make_transport(comm, *chosen.device, header.topology, header.replica_domain,
+                        {.timeout_seconds = timeout_seconds, .oversubscribed = chosen.oversubscribed});
 }
 
-}  // namespace relibra
+}  // namespace relibra::exec
