@@ -211,12 +211,12 @@ void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, s
   Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
                 Random(seed), {}};
   for (int b = 0; b < bins.bins(); ++b) search.energy.push_back(energy_of(bins.load(b), loads.vectors()));
-  // A swap changes two loads near 1 by d, so load^16 by about 240 d^2 in all: what the start is a share of. A
-  // search that pays for moves starts from a good placement and must not melt it; there, a step of the
-  // largest load is worth about 24 of load^16.
+  // A swap changes two loads near 1 by d, so load^16 by about 240 d^2 in all: half of that is a start hot
+  // enough. A search that pays for moves starts from a good placement and must not melt it; there, a step of
+  // the largest load is worth about 24 of load^16.
   const bool priced = objective.price > 0;
-  const Schedule schedule{.start = (priced ? 20 : 60) * search.neighbours.mean_square_distance(),
-                          .halvings = priced ? 4.0 : 6.0};
+  const Schedule schedule{.start = (priced ? 20 : 120) * search.neighbours.mean_square_distance(),
+                          .halvings = priced ? 4.0 : 7.0};
   const auto price = static_cast<float>(24 * objective.price);
   for (std::int64_t done = 0; done < moves; done += kRun)
     anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),

@@ -11,9 +11,10 @@ namespace relibra {
 
 std::vector<EpRankId> contiguous_homes(int experts, int ep_size);
 
-/// Log-normal popularity of experts, varied by cell and between steps of the same seed. (cells * groups rows)
+/// Log-normal popularity of experts, varied by cell (log-normally by `noise`) and between steps of the same
+/// seed.
 LayerLoads random_loads(int micro_batches, int groups, int experts, std::uint64_t seed,
-                        std::uint64_t step = 0);
+                        std::uint64_t step = 0, double noise = 0.5);
 
 /// Sum over cells of most loaded domain / mean domain.
 double domain_objective(const LayerLoads& loads, const Topology& topology, std::span<const EpRankId> home);

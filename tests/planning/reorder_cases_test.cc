@@ -93,14 +93,15 @@ std::vector<EpRankId> contiguous_homes(int experts, int ep_size) {
   return {home.begin(), home.end()};
 }
 
-LayerLoads random_loads(int micro_batches, int groups, int experts, std::uint64_t seed, std::uint64_t step) {
+LayerLoads random_loads(int micro_batches, int groups, int experts, std::uint64_t seed, std::uint64_t step,
+                        double noise) {
   LayerLoads loads{micro_batches, groups, experts, {}};
   Random base(seed, 1), cell(seed, 2 + step);
   std::vector<double> popular;
   for (int e = 0; e < experts; ++e) popular.push_back(0.8 * base.normal());
   for (int c = 0; c < micro_batches * groups; ++c)
     for (double p : popular)
-      loads.data.push_back(static_cast<std::int64_t>(1000 * std::exp(p + 0.5 * cell.normal())));
+      loads.data.push_back(static_cast<std::int64_t>(1000 * std::exp(p + noise * cell.normal())));
   return loads;
 }
 

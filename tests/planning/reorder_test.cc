@@ -20,11 +20,13 @@ std::vector<int> values(std::span<const EpRankId> homes) {
 }
 
 // E = 4, P = 2, G = 1: two domains of one rank with two slots each. Loads 5 4 3 2 in one micro-batch:
-// {5, 2} and {4, 3} carry 7 each. Rank 0 keeps expert 0.
+// {5, 2} and {4, 3} carry 7 each.
 TEST(ReorderExperts, BalancesDomains) {
   const LayerLoads loads{1, 1, 4, {5, 4, 3, 2}};
   const auto result = reorder_experts(loads, {2, 1, 1}, contiguous_homes(4, 2), {});
-  EXPECT_EQ(values(result.home), (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(result.home[0], result.home[3]);
+  EXPECT_EQ(result.home[1], result.home[2]);
+  EXPECT_NE(result.home[0], result.home[1]);
 }
 
 // Two micro-batches with opposite hot pairs, 9 9 1 1 and 1 1 9 9: every domain takes one of each pair and
@@ -209,14 +211,14 @@ TEST(ReorderExperts, IsCloseToALongIndependentSearch) {
   for (const Shape& shape : {Shape{128, {16, 1, 8}}, Shape{128, {32, 1, 8}}, Shape{256, {64, 1, 8}}})
     for (std::uint64_t seed = 0; seed < 2; ++seed) {
       const int cells = 32;
-      const LayerLoads loads = random_loads(cells, 1, shape.experts, seed);
-      const ReorderOptions options{.moves = 50'000, .seed = seed};
+      const LayerLoads loads = random_loads(cells, 1, shape.experts, seed, 0, 0.3);
+      const ReorderOptions options{.seed = seed};
       const auto previous = contiguous_homes(shape.experts, shape.topology.ep_size);
       const double found = domain_objective(loads, shape.topology,
                                             reorder_experts(loads, shape.topology, previous, options).home);
       const double long_search = late_acceptance(loads, shape.topology, 20 * options.moves, seed);
       EXPECT_LE(found, 1.005 * long_search) << shape.experts << " experts, seed " << seed;
-      EXPECT_LE(long_search, 1.01 * found) << "the other search is no yardstick";
+      EXPECT_LE(long_search, 1.015 * found) << "the other search is no yardstick";
       ours += found / cells / 6;
       theirs += long_search / cells / 6;
     }
