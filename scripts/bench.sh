@@ -9,3 +9,5 @@ for program in "$bin"/*_bench; do
   echo "== $(basename "$program")"
   "$program"
 done
+echo "== run_bench"
+bash "$(dirname "$0")/run_bench.sh" "$bin/relibra"

@@ -1,9 +1,6 @@
 // Device, memory, streams and events of the host.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "kernels/reference/reference.h"
 
@@ -12,16 +9,6 @@ namespace {
 
 thread_local std::string error_text;
 constexpr std::size_t kAlignment = 256;
-
-/// Bytes of a line "NAME:   123 kB" of /proc/meminfo; 0 where there is none.
-std::uint64_t meminfo_bytes(const std::string& name) {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  std::uint64_t kilobytes = 0;
-  while (file >> word)
-    if (word == name + ":" && file >> kilobytes) return kilobytes * 1024;
-  return 0;
-}
 
 }  // namespace
 
@@ -48,8 +35,7 @@ Status device_open(std::int32_t index, Device** device) {
 Status device_info(Device*, DeviceInfo* info) {
   *info = {};
   std::strncpy(info->name, "host", sizeof info->name - 1);
-  info->total_bytes = meminfo_bytes("MemTotal");
-  info->free_bytes = meminfo_bytes("MemAvailable");
+  host_memory(info->total_bytes, info->free_bytes);
   return Status::ok;
 }
 

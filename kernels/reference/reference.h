@@ -25,6 +25,9 @@ namespace reference {
 Status fail(Status status, std::string text);
 const char* last_error();
 
+/// Bytes of memory that this host, or the control group of the process, has and has free.
+void host_memory(std::uint64_t& total, std::uint64_t& free);
+
 Status device_count(std::int32_t* count);
 Status device_open(std::int32_t index, Device** device);
 Status device_info(Device* device, DeviceInfo* info);
