@@ -73,6 +73,7 @@ Execution::Execution(const Comm& comm, const ExecutionCase& input, const exec::M
                      const ExecutionOptions& options)
     : comm(comm),
       plan(input.plan),
+      timeout_seconds(options.timeout_seconds),
       shape(shape),
       selection(select_all(input.plan)),
       generator(options.value_seed, this->shape),
@@ -91,8 +92,8 @@ void Execution::prepare() {
   exec::StepSizes sizes;
   sizes.include(schedule);
   buffers = std::make_unique<exec::RankBuffers>(device, sizes, shape);
-  transport =
-      exec::make_transport(comm, device, plan.header.topology, schedule.domain, {.oversubscribed = true});
+  transport = exec::make_transport(comm, device, plan.header.topology, schedule.domain,
+                                   {.timeout_seconds = timeout_seconds, .oversubscribed = true});
   engine = std::make_unique<exec::Engine>(device, *transport, schedule, shape, *buffers);
   exec::fill_plausibly(engine->stream(), shape, *buffers);
   exec::load_home_weights(engine->stream(), generator, shape, selection,

@@ -24,6 +24,7 @@ struct ExecutionOptions {
   const kernels::Backend* backend = nullptr;  ///< null: the reference
   int max_fan_out = 4;
   std::uint64_t value_seed = 1;
+  double timeout_seconds = 60;
 };
 
 /// What a step left, on the host.
@@ -51,6 +52,7 @@ struct Execution {
 
   const Comm& comm;
   const Plan& plan;
+  double timeout_seconds;
   exec::ModelShape shape;
   exec::Selection selection;
   exec::Generator generator;
