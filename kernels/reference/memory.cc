@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
-/// Bytes of a line "NAME:   123 kB" of /proc/meminfo; 0 where there is none.
-std::uint64_t meminfo_bytes(const std::string& name) {
-  std::ifstream file("/proc/meminfo");
+/// The number after the word `name` in a file of words and numbers; `otherwise` where there is none.
+std::uint64_t number_after(const char* path, const std::string& name, std::uint64_t otherwise) {
+  std::ifstream file(path);
   std::string word;
-  std::uint64_t kilobytes = 0;
+  std::uint64_t value = 0;
   while (file >> word)
-    if (word == name + ":" && file >> kilobytes) return kilobytes * 1024;
-  return 0;
+    if (word == name && file >> value) return value;
+  return otherwise;
 }
 
 /// The number that a control-group file holds; unlimited where it is missing or says "max".
@@ -29,25 +29,31 @@ std::uint64_t number_in(const char* path) {
   return file >> value ? value : kUnlimited;
 }
 
-/// Limit and use of this container, version 2 and version 1.
-std::uint64_t free_in_group(const char* limit_file, const char* use_file, std::uint64_t& limit) {
-  limit = number_in(limit_file);
-  const std::uint64_t used = number_in(use_file);
+/// Where a control group says its limit, its use, and how much of that is files it would drop.
+struct GroupFiles {
+  const char *limit, *use, *statistics, *droppable;
+};
+constexpr GroupFiles kGroups[] = {
+    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+     "inactive_file"},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+     "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file"}};
+
+std::uint64_t free_in(const GroupFiles& group, std::uint64_t limit) {
+  const std::uint64_t used = number_in(group.use);
   if (limit == kUnlimited || used == kUnlimited) return kUnlimited;
-  return limit > used ? limit - used : 0;
+  const std::uint64_t kept = used - std::min(used, number_after(group.statistics, group.droppable, 0));
+  return limit > kept ? limit - kept : 0;
 }
 
 }  // namespace
 
 void host_memory(std::uint64_t& total, std::uint64_t& free) {
-  total = meminfo_bytes("MemTotal");
-  free = meminfo_bytes("MemAvailable");
-  const char* const groups[][2] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const auto& [limit_file, use_file] : groups) {
-    std::uint64_t limit = kUnlimited;
-    free = std::min(free, free_in_group(limit_file, use_file, limit));
+  total = number_after("/proc/meminfo", "MemTotal:", 0) * 1024;
+  free = number_after("/proc/meminfo", "MemAvailable:", 0) * 1024;
+  for (const GroupFiles& group : kGroups) {
+    const std::uint64_t limit = number_in(group.limit);
+    free = std::min(free, free_in(group, limit));
     total = std::min(total, limit);
   }
 }

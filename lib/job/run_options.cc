@@ -43,13 +43,17 @@ std::int64_t attention_columns(std::string_view preset, std::int64_t hidden, std
   return std::max<std::int64_t>(8, columns / 8 * 8);  // as tensor cores take them
 }
 
+[[noreturn]] void refuse_list(std::string_view text, int count, std::string_view option) {
+  throw_usage({.where = std::string(option),
+               .expected = "numbers 0.." + std::to_string(count - 1) + " and rising ranges, as in 0,2-4",
+               .found = "'" + std::string(text) + "'"});
+}
+
 int number_in(std::string_view text, int count, std::string_view option) {
   int value = -1;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size() || value < 0 || value >= count)
-    throw_usage({.where = std::string(option),
-                 .expected = "numbers 0.." + std::to_string(count - 1) + " and ranges, as in 0,2-4",
-                 .found = "'" + std::string(text) + "'"});
+    refuse_list(text, count, option);
   return value;
 }
 
@@ -66,6 +70,7 @@ std::vector<int> parse_list(std::string_view text, int count, std::string_view o
     const auto dash = part.find('-');
     const int first = number_in(part.substr(0, dash), count, option);
     const int last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1), count, option);
+    if (last < first) refuse_list(part, count, option);
     for (int value = first; value <= last; ++value) values.push_back(value);
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
