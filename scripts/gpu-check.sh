@@ -81,7 +81,8 @@ compile() {
 }
 objects() { for source in "$@"; do echo "$out/${source//\//_}.o"; done; }
 module=(kernels/cuda/*.cc kernels/cuda/*.cu)
-mapfile -t program <tests/gpu/sources.txt
+mapfile -t program < <(while read -r pattern; do ls $pattern; done < <(grep -v '^-' tests/gpu/sources.txt) |
+                       grep -vxFf <(sed -n 's/^-//p' tests/gpu/sources.txt))
 mkdir -p "$out"
 jobs=()
 for source in "${module[@]}" "${program[@]}"; do
