@@ -184,6 +184,7 @@ TEST(PendingFile, CanBeRemovedWhileItIsWritten) {
     io::remove_pending_file_in_signal_handler();
     EXPECT_THAT(folder.files(), IsEmpty());
   }
+  comm.barrier();  // the other ranks would remove the file in their destructors
 }
 
 // Left by a process that was killed: of this host and no more alive. The one of a live process stays.
