@@ -7,12 +7,7 @@ extern const Command kCheckCommand, kImportCommand, kInspectCommand, kPlanComman
 
 std::span<const Command> commands() {
   static const Command table[] = {
-      kSynthCommand,
-      kPlanCommand,
-      kCheckCommand,
-      kInspectCommand,
-      kRunCommand,
-      kImportCommand,
+      kSynthCommand, kPlanCommand, kCheckCommand, kInspectCommand, kRunCommand, kImportCommand,
   };
   return table;
 }

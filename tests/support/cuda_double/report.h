@@ -53,8 +53,8 @@ extern "C" {
 const char* cuda_double_violation();
 /// What has not been freed, a line each; empty where everything has.
 const char* cuda_double_leaks();
-/// A fault for tests: the wait of a stream after the next `number` ones is not made; negative: every wait is. Gives
-/// what was left to count of the fault before; negative: it has happened.
+/// A fault for tests: the wait of a stream after the next `number` ones is not made; negative: every wait is.
+/// Gives what was left to count of the fault before; negative: it has happened.
 int cuda_double_ignore_wait(int number);
 /// Forgets the violation and everything that is queued or allocated.
 void cuda_double_reset();

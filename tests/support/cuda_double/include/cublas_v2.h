@@ -31,15 +31,17 @@ const char* cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOperation_t transa_array[],
                                           const cublasOperation_t transb_array[], const int m_array[],
                                           const int n_array[], const int k_array[], const void* alpha_array,
-                                          const void* const Aarray[], cudaDataType_t Atype, const int lda_array[],
-                                          const void* const Barray[], cudaDataType_t Btype, const int ldb_array[],
-                                          const void* beta_array, void* const Carray[], cudaDataType_t Ctype,
-                                          const int ldc_array[], int group_count, const int group_size[],
+                                          const void* const Aarray[], cudaDataType_t Atype,
+                                          const int lda_array[], const void* const Barray[],
+                                          cudaDataType_t Btype, const int ldb_array[], const void* beta_array,
+                                          void* const Carray[], cudaDataType_t Ctype, const int ldc_array[],
+                                          int group_count, const int group_size[],
                                           cublasComputeType_t computeType);
 
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
-                            int k, const void* alpha, const void* A, cudaDataType Atype, int lda, const void* B,
-                            cudaDataType Btype, int ldb, const void* beta, void* C, cudaDataType Ctype, int ldc,
-                            cublasComputeType_t computeType, cublasGemmAlgo_t algo);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                            int n, int k, const void* alpha, const void* A, cudaDataType Atype, int lda,
+                            const void* B, cudaDataType Btype, int ldb, const void* beta, void* C,
+                            cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
+                            cublasGemmAlgo_t algo);
 
 }  // extern "C"

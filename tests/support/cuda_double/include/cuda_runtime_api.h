@@ -1,6 +1,6 @@
 #pragma once
-// The part of the CUDA runtime's interface that relibra calls, for the double behind it: same names, types and
-// values as NVIDIA's header, so that the same sources compile against either.
+// The part of the CUDA runtime's interface that relibra calls, for the double behind it: same names, types
+// and values as NVIDIA's header, so that the same sources compile against either.
 #include <cstddef>
 
 extern "C" {
@@ -59,7 +59,8 @@ cudaError_t cudaMalloc(void** data, size_t bytes);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMallocHost(void** data, size_t bytes);
 cudaError_t cudaFreeHost(void* data);
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
