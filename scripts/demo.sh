@@ -21,6 +21,6 @@ run mpirun -n 4 "$relibra" plan step0.h5 -o step0.plan.h5 --ep-size 4 --gpus-per
 run mpirun -n 4 "$relibra" check step0.plan.h5 step0.h5
 cat <<END
 
-The dump and the plan are in $PWD. The execution ran as 4 processes on $(nproc --all) cores: where there are fewer cores than
-processes, the waiting falls but the step is not shorter, since another process computes while one waits.
+The dump and the plan are in $PWD. The execution ran as 4 processes on $(nproc --all) cores: with fewer cores than processes its times
+and waiting are those of processes that share a core, and the loads are what to look at.
 END
