@@ -93,8 +93,7 @@ RunResult execute(const Comm& comm, PlannedStep& step, const std::optional<Previ
   if (!options.emulate) options.previous = previous;
   return run_plan(
       comm, *step.source, step.result.plan,
-      [&](Range range) { return gather_cells(comm, step.result.mine, range); }, options,
-      [&](const std::string& line) { terminal.say(line); });
+      [&](Range range) { return gather_cells(comm, step.result.mine, range); }, options, voice_of(terminal));
 }
 
 int plan(const Comm& comm, const PlanArguments& arguments) {

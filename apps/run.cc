@@ -24,8 +24,8 @@ int run(const Comm& comm, const RunCommandArguments& arguments) {
   RunOptions options = arguments.run.options;
   options.trace = !arguments.run.trace.empty();
   if (!arguments.previous.empty()) options.previous = read_previous(comm, arguments.previous);
-  const RunResult result = run_plan_file(comm, arguments.plan, arguments.dumps, options, arguments.count,
-                                         [&](const std::string& line) { terminal.say(line); });
+  const RunResult result =
+      run_plan_file(comm, arguments.plan, arguments.dumps, options, arguments.count, voice_of(terminal));
   return report_run(comm, arguments.run, result, arguments.json ? RunOutput::json : RunOutput::text);
 }
 

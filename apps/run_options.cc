@@ -62,6 +62,11 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   app.add_option("--trace", arguments.trace, "file for a timeline in Chrome trace format, for Perfetto");
 }
 
+RunVoice voice_of(Terminal& terminal) {
+  return {[&](const std::string& line) { terminal.say(line); },
+          [&](std::string_view phase, double done) { terminal.progress(phase, done); }};
+}
+
 int report_run(const Comm& comm, const RunArguments& arguments, const RunResult& result, RunOutput output) {
   if (!arguments.trace.empty())
     write_text(comm, arguments.trace, comm.root() ? run_trace(result).dump() + "\n" : std::string());

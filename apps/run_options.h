@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "apps/terminal.h"
 #include "lib/job/run.h"
 
 namespace relibra {
@@ -14,6 +15,9 @@ struct RunArguments {
 
 /// --backend, --hidden, --verify, --baseline, ...: all but those for which `plan` has the name already.
 void add_run(CLI::App& app, RunArguments& arguments);
+
+/// Lines and progress to the terminal, which outlives it.
+RunVoice voice_of(Terminal& terminal);
 
 enum class RunOutput { text, json, none };
 

@@ -177,7 +177,7 @@ struct Backend {
   /// Device memory that gemm_create takes for such a GEMM beyond its arguments (one scratch, shared by the
   /// GEMMs of a device, as large as the largest asks).
   Status (*gemm_scratch)(const GemmSpec* spec, std::uint64_t* bytes);
-  /// A backend that computes on the calling thread calls poll(context) between tiles of at most a few
+  /// A backend that computes on the calling thread calls poll(context) between tiles, which take some
   /// milliseconds, so that host communication can advance; others ignore it. Null: none.
   Status (*set_poll)(Device* device, void (*poll)(void* context), void* context);
 

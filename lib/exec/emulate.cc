@@ -124,6 +124,9 @@ std::vector<Measured> emulate(const Comm& comm, const Device& device,
     const RankSchedule& schedule = variants.front().ranks[r];
     const auto places = visits_of_cells(schedule);
     for (std::size_t c = 0; c < schedule.cells.size(); ++c) {
+      if (options.progress)
+        options.progress(static_cast<double>(r * schedule.cells.size() + c) /
+                         static_cast<double>(carried * schedule.cells.size()));
       const auto times = time_cell(device, stream, variants, r, c, shape, buffers, options);
       for (std::size_t v = 0; v < variants.size(); ++v)
         for (std::size_t way = 0; way < 2; ++way)

@@ -97,8 +97,12 @@ std::vector<Measured> measure(const Comm& comm, const Device& device, Transport&
     results.push_back({.variant = variant.variant, .ranks = comm.size(), .visits = variant.schedule->visits});
   }
   if (last) last->assign(variants.size(), {});
+  const auto steps =
+      static_cast<double>(options.warm_up + options.repeats) * static_cast<double>(variants.size());
+  double done = 0;
   for (int repeat = -options.warm_up; repeat < options.repeats; ++repeat)
     for (std::size_t v = 0; v < variants.size(); ++v) {
+      if (options.progress) options.progress(done++ / steps);
       comm.barrier();
       running[v]->engine.step(running[v]->hooks);
       if (repeat < 0) continue;

@@ -1,6 +1,7 @@
 #pragma once
 // Repeated steps, measured: medians over repeats, gathered from all ranks.
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ struct NamedSchedule {
 
 struct RepeatOptions {
   int warm_up = 1, repeats = 5;
+  std::function<void(double done)> progress = {};  ///< told how far the measuring is, 0 to 1; may be empty
 };
 
 /// Collective, one rank a process. Variants take turns, repeat by repeat, so that noise of the machine falls

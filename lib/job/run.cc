@@ -186,7 +186,7 @@ void check_memory(const Comm& comm, const RunOptions& options, const exec::Chose
 
 /// Collective. Steps of one rank a process: reordered, verified, measured.
 void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, const RunOptions& options,
-               const exec::ChosenDevice& chosen, const exec::StepSizes& sizes, const Say& say,
+               const exec::ChosenDevice& chosen, const exec::StepSizes& sizes, const RunVoice& voice,
                RunResult& result) {
   const exec::Device& device = *chosen.device;
   const exec::RankSchedule& schedule = prepared.variants[0].ranks[0];
@@ -197,7 +197,7 @@ void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, con
   const exec::Generator generator(options.seed, prepared.shape);
   const auto home = exec::home_experts(plan, prepared.selection, schedule.rank);
   if (options.previous) {
-    say("moving experts from the plan before");
+    voice.say("moving experts from the plan before");
     const exec::PlacementBefore before{options.previous->placement, options.previous->slot_expert,
                                        options.previous->slots_per_rank};
     result.reordering =
@@ -207,17 +207,19 @@ void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, con
     exec::load_home_weights(stream, generator, prepared.shape, prepared.selection, home, buffers);
   }
   if (options.verify) {
-    say("verifying a step");
+    voice.say("verifying a step");
     exec::Engine engine(device, *transport, schedule, prepared.shape, buffers);
     result.verify = exec::verify_step(comm, engine, schedule, prepared.shape, generator, prepared.sources[0],
                                       buffers, home, plan.header.num_experts);
   }
   if (!options.time) return;
-  say("measuring " + std::to_string(options.repeat.repeats) + " steps");
+  voice.say("measuring " + std::to_string(options.repeat.repeats) + " steps");
   std::vector<exec::NamedSchedule> variants;
   for (const auto& variant : prepared.variants) variants.push_back({variant.variant, &variant.ranks[0]});
   std::vector<exec::StepTimes> last;
-  auto measured = exec::measure(comm, device, *transport, variants, prepared.shape, buffers, options.repeat,
+  exec::RepeatOptions repeat = options.repeat;
+  repeat.progress = [&](double done) { voice.progress("measure", done); };
+  auto measured = exec::measure(comm, device, *transport, variants, prepared.shape, buffers, repeat,
                                 options.trace ? &last : nullptr);
   for (std::size_t v = 0; v < measured.size(); ++v) {
     result.variants[v].measured = std::move(measured[v]);
@@ -226,21 +228,23 @@ void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, con
 }
 
 void run_emulated(const Comm& comm, const Prepared& prepared, const RunOptions& options,
-                  const exec::Device& device, const exec::StepSizes& sizes, const Say& say,
+                  const exec::Device& device, const exec::StepSizes& sizes, const RunVoice& voice,
                   RunResult& result) {
   const exec::Stream stream(device);
   exec::RankBuffers buffers(device, sizes, prepared.shape);
   exec::fill_plausibly(stream, prepared.shape, buffers);
-  say("computing in turn for " + std::to_string(result.header.topology.world()) + " ranks on " +
-      std::to_string(comm.size()) + " processes");
-  auto measured = exec::emulate(comm, device, prepared.variants, prepared.shape, buffers, options.repeat);
+  voice.say("computing in turn for " + std::to_string(result.header.topology.world()) + " ranks on " +
+            std::to_string(comm.size()) + " processes");
+  exec::RepeatOptions repeat = options.repeat;
+  repeat.progress = [&](double done) { voice.progress("compute", done); };
+  auto measured = exec::emulate(comm, device, prepared.variants, prepared.shape, buffers, repeat);
   for (std::size_t v = 0; v < measured.size(); ++v) result.variants[v].measured = std::move(measured[v]);
 }
 
 }  // namespace
 
 RunResult run_plan(const Comm& comm, RoutingSource& source, const Plan& plan, const CellsOf& cells,
-                   const RunOptions& options, const Say& say) {
+                   const RunOptions& options, const RunVoice& voice) {
   const Prepared prepared = prepare(comm, source, plan, cells, options);
   RunResult result{.processes = comm.size(),
                    .header = plan.header,
@@ -259,26 +263,26 @@ RunResult run_plan(const Comm& comm, RoutingSource& source, const Plan& plan, co
   const exec::ChosenDevice chosen = exec::choose_backend(comm, options.backend, options.emulate);
   result.backend = chosen.device->backend().name;
   result.device = chosen.device->info().name;
-  say(chosen.why);
+  voice.say(chosen.why);
   const auto items = memory_of(prepared, sizes, options, &chosen.device->backend());
   const std::int64_t needed = comm.max(exec::total_bytes(items));
   result.memory = largest(comm, items);
   check_memory(comm, options, chosen, needed, result);
-  say("memory a rank: " + format_bytes(static_cast<double>(needed)) + " of " +
-      format_bytes(static_cast<double>(result.memory_free)) + " free");
+  voice.say("memory a rank: " + format_bytes(static_cast<double>(needed)) + " of " +
+            format_bytes(static_cast<double>(result.memory_free)) + " free");
   if (options.emulate)
-    run_emulated(comm, prepared, options, *chosen.device, sizes, say, result);
+    run_emulated(comm, prepared, options, *chosen.device, sizes, voice, result);
   else
-    run_steps(comm, plan, prepared, options, chosen, sizes, say, result);
+    run_steps(comm, plan, prepared, options, chosen, sizes, voice, result);
   return result;
 }
 
 RunResult run_plan_file(const Comm& comm, const std::string& plan_path, const std::vector<std::string>& dumps,
-                        const RunOptions& options, const CountOptions& count, const Say& say) {
+                        const RunOptions& options, const CountOptions& count, const RunVoice& voice) {
   const io::PlanFile file(comm, plan_path);
   const auto source = io::open_dump(comm, dumps);
   agreed(comm, [&] { check_fit(source->dump(), file.plan()); });
-  say("comparing the dump with the plan's digest");
+  voice.say("comparing the dump with the plan's digest");
   const std::string digest = count_routing(comm, *source, count).digest;
   agreed(comm, [&] {
     if (digest == file.plan().header.dump_digest) return;
@@ -288,7 +292,7 @@ RunResult run_plan_file(const Comm& comm, const std::string& plan_path, const st
                  .advice = "plan this dump, or give the dump that the plan was made from"});
   });
   return run_plan(
-      comm, *source, file.plan(), [&](Range range) { return file.read_cells(range, false); }, options, say);
+      comm, *source, file.plan(), [&](Range range) { return file.read_cells(range, false); }, options, voice);
 }
 
 }  // namespace relibra

@@ -66,19 +66,22 @@ struct RunResult {
 
 /// Hands every process the cells of a range; collective.
 using CellsOf = std::function<PlanCells(Range)>;
-/// Lines for people along the way; called on every process.
-using Say = std::function<void(const std::string&)>;
+/// What people hear along the way; called on every process.
+struct RunVoice {
+  std::function<void(const std::string& line)> say;
+  Progress progress;
+};
 
 /// Collective. The dump must be the plan's (check_digest, or counted in the same job). Throws, agreed unless
 /// said otherwise: Fault::usage for options that contradict the plan or the processes, Fault::input for a
 /// plan that does not fit the dump, Fault::environment for too little memory or no device, and, not agreed,
 /// for a lost rank.
 RunResult run_plan(const Comm& comm, RoutingSource& source, const Plan& plan, const CellsOf& cells,
-                   const RunOptions& options, const Say& say);
+                   const RunOptions& options, const RunVoice& voice);
 
 /// Collective. run_plan from files, after the digest was compared.
 RunResult run_plan_file(const Comm& comm, const std::string& plan_path, const std::vector<std::string>& dumps,
-                        const RunOptions& options, const CountOptions& count, const Say& say);
+                        const RunOptions& options, const CountOptions& count, const RunVoice& voice);
 
 /// Collective. Cells that are spread over the processes, as plan_step leaves them, on every process.
 PlanCells gather_cells(const Comm& comm, const PlanCells& mine, Range range);

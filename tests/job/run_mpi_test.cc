@@ -79,9 +79,10 @@ class RunPlan : public ::testing::Test {
   RunResult run(const ExecutionCase& input, const RunOptions& options) {
     auto source = input.source();
     const PlanCells mine = share_of_cells(comm, input.cells, input.plan.header.topology.world());
-    return run_plan(
-        comm, source, input.plan, [&](Range range) { return gather_cells(comm, mine, range); }, options,
-        [&](const std::string& line) { said += line + "\n"; });
+    return run_plan(comm, source, input.plan, [&](Range range) { return gather_cells(comm, mine, range); },
+                    options,
+                    {[&](const std::string& line) { said += line + "\n"; },
+                     [&](std::string_view, double done) { last_progress = done; }});
   }
   template <class F>
   Error error_of(F&& f) {
@@ -96,6 +97,7 @@ class RunPlan : public ::testing::Test {
 
   const Comm comm = Comm::world();
   std::string said;
+  double last_progress = -1;
   const RunOptions small{.backend = exec::BackendChoice::cpu,
                          .hidden = 16,
                          .intermediate = 8,
@@ -113,6 +115,7 @@ TEST_F(RunPlan, VerifiedMeasuredAndTold) {
   ASSERT_EQ(result.variants.size(), 3u);
   EXPECT_EQ(result.variants[0].measured.step.size(), 2u);
   EXPECT_THAT(said, HasSubstr("memory a rank"));
+  EXPECT_GT(last_progress, 0.5);
   std::ostringstream text;
   print_run(text, result);
   EXPECT_THAT(text.str(), HasSubstr("verified against the placement-free reference"));
