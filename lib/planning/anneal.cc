@@ -95,33 +95,48 @@ RELIBRA_ANY_WIDTH float energy_of(const Lanes* load, int vectors) {
   return sum_of(sum);
 }
 
-/// A slot to swap `item` with: mostly one whose item is much like it, now and then any. May be in its own
-/// bin.
-[[gnu::always_inline]] inline std::uint32_t partner_slot(const Search& s, const Draw& draw,
-                                                         std::int32_t item) {
-  if (draw.blind()) return draw.partner(static_cast<std::uint32_t>(s.bins.slots()));
+/// A swap to try, and the worsening it may bring, in temperatures.
+struct Candidate {
+  std::int32_t a, b;
+  float allowance;
+};
+
+/// An item to swap `item` with: mostly one much like it, now and then any. May be in its own bin.
+[[gnu::always_inline]] inline std::int32_t partner_of(const Search& s, const Draw& draw, std::int32_t item) {
+  const auto slots = static_cast<std::uint32_t>(s.bins.slots());
+  if (draw.blind()) return static_cast<std::int32_t>(draw.partner(slots));
   const int items = s.loads.items();
   std::int32_t like = s.neighbours.of(item)[draw.partner(static_cast<std::uint32_t>(s.neighbours.near()))];
-  if (like == items)
-    like += static_cast<std::int32_t>(draw.dummy(static_cast<std::uint32_t>(s.bins.slots() - items)));
-  return s.bins.slot_of(like);
+  if (like == items) like += static_cast<std::int32_t>(draw.dummy(slots - static_cast<std::uint32_t>(items)));
+  return like;
 }
 
-/// Tries `count` swaps at one temperature.
-RELIBRA_ANY_WIDTH void anneal_run(Search& s, int count, float temperature, float price) {
+/// `count` candidates whose items are in different bins now. Drawn ahead of their use, so that the processor
+/// does not have to guess which draws are of use.
+void draw_candidates(Search& s, std::span<Candidate> candidates) {
   static const Exponentials exponential;
   const auto items = static_cast<std::uint32_t>(s.loads.items());
-  const int vectors = s.loads.vectors();
   Random random = s.random;
-  while (count > 0) {
+  for (std::size_t n = 0; n < candidates.size();) {
     const Draw draw{random.next()};
-    const auto item_a = static_cast<std::int32_t>(draw.item(items));
-    const std::uint32_t slot_a = s.bins.slot_of(item_a), slot_b = partner_slot(s, draw, item_a);
-    const int p = s.bins.bin_of_slot(slot_a), q = s.bins.bin_of_slot(slot_b);
+    const auto a = static_cast<std::int32_t>(draw.item(items));
+    const std::int32_t b = partner_of(s, draw, a);
+    candidates[n] = {a, b, exponential[draw.exponential()]};
+    n += s.bins.bin_of(a) != s.bins.bin_of(b);
+  }
+  s.random = random;
+}
+
+/// Tries the swaps at one temperature; returns how many still were between different bins.
+RELIBRA_ANY_WIDTH int try_candidates(Search& s, std::span<const Candidate> candidates, float temperature,
+                                     float price) {
+  const int vectors = s.loads.vectors();
+  int tried = 0;
+  for (const Candidate& swap : candidates) {
+    const int p = s.bins.bin_of(swap.a), q = s.bins.bin_of(swap.b);
     if (p == q) continue;
-    --count;
-    const std::int32_t item_b = s.bins.item_in(slot_b);
-    const Vector *a = vectors_of(s.loads.row(item_a)), *b = vectors_of(s.loads.row(item_b));
+    ++tried;
+    const Vector *a = vectors_of(s.loads.row(swap.a)), *b = vectors_of(s.loads.row(swap.b));
     const Vector *load_p = vectors_of(s.bins.load(p)), *load_q = vectors_of(s.bins.load(q));
     Vector *trial_p = vectors_of(s.bins.trial(0)), *trial_q = vectors_of(s.bins.trial(1));
     Vector sum_p{}, sum_q{};
@@ -139,13 +154,13 @@ RELIBRA_ANY_WIDTH void anneal_run(Search& s, int count, float temperature, float
     sums_of(sum_p, sum_q, energy_p, energy_q);
     float &was_p = s.energy[static_cast<std::size_t>(p)], &was_q = s.energy[static_cast<std::size_t>(q)];
     float worse = (energy_p + energy_q) - (was_p + was_q);
-    if (price > 0) worse += price * static_cast<float>(newly_moved(s.objective, item_a, p, item_b, q));
-    if (worse > temperature * exponential[draw.exponential()]) continue;
-    s.bins.swap_to_trial(slot_a, p, slot_b, q);
+    if (price > 0) worse += price * static_cast<float>(newly_moved(s.objective, swap.a, p, swap.b, q));
+    if (worse > temperature * swap.allowance) continue;
+    s.bins.swap_to_trial(swap.a, swap.b);
     was_p = energy_p;
     was_q = energy_q;
   }
-  s.random = random;
+  return tried;
 }
 
 /// Largest load of a cell over all bins but two, for all cells.
@@ -196,7 +211,7 @@ bool descend_pair(const ItemLoads& loads, Bins& bins, const BinObjective& object
       const float after = attempt(a, b);
       if (static_cast<double>(current) - after <= objective.price * newly_moved(objective, a, p, b, q))
         continue;
-      bins.swap_to_trial(i, p, j, q);
+      bins.swap_to_trial(a, b);
       current = after;
       any = true;
     }
@@ -205,7 +220,6 @@ bool descend_pair(const ItemLoads& loads, Bins& bins, const BinObjective& object
 
 void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, std::int64_t moves,
             std::uint64_t seed) {
-  constexpr int kRun = 128;  // moves at one temperature
   constexpr int kNear = 10;  // items alike
   if (moves <= 0) return;
   Search search{loads,        bins, objective, Neighbours(loads, kNear, bins.slots() > loads.items()),
@@ -218,9 +232,13 @@ void anneal(const ItemLoads& loads, Bins& bins, const BinObjective& objective, s
   const Schedule schedule{.start = (priced ? 20 : 120) * search.neighbours.mean_square_distance(),
                           .halvings = priced ? 4.0 : 7.0};
   const auto price = static_cast<float>(24 * objective.price);
-  for (std::int64_t done = 0; done < moves; done += kRun)
-    anneal_run(search, static_cast<int>(std::min<std::int64_t>(kRun, moves - done)), schedule.at(done, moves),
-               price);
+  std::array<Candidate, 64> batch;  // at one temperature
+  for (std::int64_t done = 0; done < moves;) {
+    const auto candidates = std::span(batch).first(
+        static_cast<std::size_t>(std::min(moves - done, static_cast<std::int64_t>(batch.size()))));
+    draw_candidates(search, candidates);
+    done += try_candidates(search, candidates, schedule.at(done, moves), price);
+  }
 }
 
 void descend(const ItemLoads& loads, Bins& bins, const BinObjective& objective) {

@@ -48,19 +48,15 @@ Bins::Bins(const ItemLoads& loads, int bins, int capacity)
       vectors_(loads.vectors()),
       slot_item_(static_cast<std::size_t>(bins * capacity)),
       slot_of_(slot_item_.size()),
-      bin_of_slot_(slot_item_.size()),
+      bin_of_(slot_item_.size()),
       load_(static_cast<std::size_t>(bins + 2) * width()),
       row_of_(static_cast<std::size_t>(bins)),
       trial_{bins, bins + 1} {
   std::iota(row_of_.begin(), row_of_.end(), 0);
-  for (std::size_t s = 0; s < bin_of_slot_.size(); ++s)
-    bin_of_slot_[s] = static_cast<std::int32_t>(s) / capacity;
 }
 
 std::vector<std::int32_t> Bins::bin_of_item() const {
-  std::vector<std::int32_t> bin_of;
-  for (int i = 0; i < items_; ++i) bin_of.push_back(bin_of_slot(slot_of(i)));
-  return bin_of;
+  return {bin_of_.begin(), bin_of_.begin() + items_};
 }
 
 void Bins::assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of) {
@@ -80,6 +76,7 @@ void Bins::assign(const ItemLoads& loads, std::span<const std::int32_t> bin_of) 
   for (std::size_t s = 0; s < slot_item_.size(); ++s) {
     if (slot_item_[s] < 0) slot_item_[s] = dummy++;
     slot_of_[static_cast<std::size_t>(slot_item_[s])] = static_cast<std::uint32_t>(s);
+    bin_of_[static_cast<std::size_t>(slot_item_[s])] = static_cast<std::int32_t>(s) / capacity_;
   }
 }
 

@@ -54,9 +54,8 @@ class Bins {
   int bins() const { return bins_; }
   int capacity() const { return capacity_; }
   int slots() const { return bins_ * capacity_; }
-  int bin_of_slot(std::uint32_t slot) const { return bin_of_slot_[slot]; }
   std::int32_t item_in(std::uint32_t slot) const { return slot_item_[slot]; }
-  std::uint32_t slot_of(std::int32_t item) const { return slot_of_[static_cast<std::size_t>(item)]; }
+  int bin_of(std::int32_t item) const { return bin_of_[static_cast<std::size_t>(item)]; }
   /// (items) bin of each item.
   std::vector<std::int32_t> bin_of_item() const;
   /// (vectors) load of a bin.
@@ -67,26 +66,26 @@ class Bins {
 
   /// Two rows of (vectors) to work out what two bins would carry after a swap ...
   Lanes* trial(int k) { return load_.data() + static_cast<std::size_t>(trial_[k]) * width(); }
-  /// ... and the swap, after which trial(0) is the load of slot_a's bin p and trial(1) of slot_b's bin q.
-  void swap_to_trial(std::uint32_t slot_a, int p, std::uint32_t slot_b, int q) {
-    auto &a = slot_item_[slot_a], &b = slot_item_[slot_b];
-    slot_of_[static_cast<std::size_t>(a)] = slot_b;
-    slot_of_[static_cast<std::size_t>(b)] = slot_a;
-    std::swap(a, b);
-    std::swap(row_of_[static_cast<std::size_t>(p)], trial_[0]);
-    std::swap(row_of_[static_cast<std::size_t>(q)], trial_[1]);
+  /// ... and the swap, after which trial(0) is the load of the bin that held a and trial(1) of the other.
+  void swap_to_trial(std::int32_t item_a, std::int32_t item_b) {
+    const auto a = static_cast<std::size_t>(item_a), b = static_cast<std::size_t>(item_b);
+    std::swap(row_of_[static_cast<std::size_t>(bin_of_[a])], trial_[0]);
+    std::swap(row_of_[static_cast<std::size_t>(bin_of_[b])], trial_[1]);
+    std::swap(bin_of_[a], bin_of_[b]);
+    std::swap(slot_of_[a], slot_of_[b]);
+    std::swap(slot_item_[slot_of_[a]], slot_item_[slot_of_[b]]);
   }
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(vectors_); }
   const Lanes* row(std::int32_t r) const { return load_.data() + static_cast<std::size_t>(r) * width(); }
   int items_, bins_, capacity_, vectors_;
-  std::vector<std::int32_t> slot_item_;    ///< (slots)
-  std::vector<std::uint32_t> slot_of_;     ///< (slots) slot of each item, dummies too
-  std::vector<std::int32_t> bin_of_slot_;  ///< (slots)
-  std::vector<Lanes> load_;                ///< (bins + 2) rows of (vectors), in no particular order:
-  std::vector<std::int32_t> row_of_;       ///< (bins) row of each bin
-  std::int32_t trial_[2];                  ///< the other two rows
+  std::vector<std::int32_t> slot_item_;  ///< (slots)
+  std::vector<std::uint32_t> slot_of_;   ///< (slots) slot of each item, dummies too
+  std::vector<std::int32_t> bin_of_;     ///< (slots) its bin
+  std::vector<Lanes> load_;              ///< (bins + 2) rows of (vectors), in no particular order:
+  std::vector<std::int32_t> row_of_;     ///< (bins) row of each bin
+  std::int32_t trial_[2];                ///< the other two rows
 };
 
 /// Longest-processing-time on totals over cells: items from the heaviest down, each to the lightest bin that
