@@ -41,7 +41,7 @@ TEST(ReorderExperts, BalancesEveryMicroBatchNotTheTotal) {
 // E = 8, P = 4, G = 2, C = 2. Domain loads come out even; inside a domain of 4 experts the ranks are even
 // too. Loads 8 7 6 5 4 3 2 1 sum to 36: domains of 18, ranks of 9.
 TEST(ReorderExperts, SpreadsTheExpertsOfADomainOverItsRanks) {
-  const LayerLoads loads{1, 1, 8, {8, 7, 6, 5, 4, 3, 2, 1}};
+  const LayerLoads loads{1, 1, 8, {8, 8, 7, 7, 2, 2, 1, 1}};
   const auto result = reorder_experts(loads, {4, 1, 2}, contiguous_homes(8, 4), {});
   EXPECT_EQ(rank_loads(loads, 4, result.home), (std::vector<std::int64_t>{9, 9, 9, 9}));
 }
