@@ -72,7 +72,9 @@ class CellCounts {
   /// Tokens of one expert from the sources of one EP group.
   std::int64_t total(ExpertId e, GroupId group, const Topology& t) const {
     std::int64_t sum = 0;
-    for (int p = 0; p < t.ep_size; ++p) sum += at(e, t.rank_of(group, EpRankId(p)));
+    for (std::int32_t n :
+         of(e).subspan(t.rank_of(group, EpRankId(0)).index(), static_cast<std::size_t>(t.ep_size)))
+      sum += n;
     return sum;
   }
   void clear() { std::fill(data_.begin(), data_.end(), 0); }

@@ -5,7 +5,6 @@
 #include "lib/planning/split.h"
 
 namespace relibra {
-
 std::vector<CellDomain> cell_domains(const CellCounts& counts, const Topology& topology,
                                      std::span<const EpRankId> home, int ranks) {
   std::vector<CellDomain> domains;
@@ -51,7 +50,7 @@ void finish_cell(CellPlan& plan, const Topology& topology) {
   std::sort(plan.copies.begin(), plan.copies.end());
   std::vector<std::int32_t> used(static_cast<std::size_t>(topology.world()), 0);
   for (Copy& copy : plan.copies) copy.slot = used[copy.rank.index()]++;
-  std::sort(plan.split.begin(), plan.split.end());
+  if (!std::is_sorted(plan.split.begin(), plan.split.end())) std::sort(plan.split.begin(), plan.split.end());
 }
 
 }  // namespace relibra

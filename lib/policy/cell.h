@@ -34,8 +34,8 @@ std::vector<CellDomain> cell_domains(const CellCounts& counts, const Topology& t
 void append_quotas(const CellDomain& domain, std::span<const Quota> quotas, const CellCounts& counts,
                    const Topology& topology, CellPlan& plan);
 
-/// Sorts copies and split as CellPlan asks, and gives every copy the lowest free slot of its rank by
-/// ascending expert.
+/// Sorts copies and split as CellPlan asks (which is quickest where they were appended in that order), and
+/// gives every copy the lowest free slot of its rank by ascending expert.
 void finish_cell(CellPlan& plan, const Topology& topology);
 
 }  // namespace relibra

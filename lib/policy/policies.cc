@@ -38,27 +38,59 @@ LayerDecision reordered_homes(const PolicyOptions& options, const LayerInput& in
   return decision;
 }
 
+namespace {
+
+// Stage 2 in all domains. The ranks of a group wait for the slowest of them: once the most loaded node is
+// done, the others need be no better.
+std::vector<DomainPlan> replicate_all(const PolicyOptions& options, std::span<const CellDomain> domains) {
+  std::vector<std::int64_t> total;
+  for (const CellDomain& d : domains)
+    total.push_back(std::accumulate(d.load.begin(), d.load.end(), std::int64_t{0}));
+  std::vector<std::size_t> order(domains.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return total[a] > total[b]; });
+  std::vector<std::int64_t> slowest(static_cast<std::size_t>(options.topology.ep_groups), 0);
+  std::vector<DomainPlan> plans(domains.size());
+  for (std::size_t i : order) {
+    std::int64_t& enough = slowest[domains[i].group.index()];
+    plans[i] = replicate(domains[i].loads(), {.slots = options.replica_slots,
+                                              .tolerance = options.tolerance,
+                                              .max_fan_out = options.max_fan_out,
+                                              .enough = enough});
+    enough = std::max(enough, plans[i].max_load);
+  }
+  return plans;
+}
+
+}  // namespace
+
 CellPlan replicated_cell(const PolicyOptions& options, const LayerDecision& layer, const CellCounts& counts) {
   CellPlan plan;
   if (options.replica_slots == 0) return plan;
   const Topology& topology = options.topology;
-  auto domains = cell_domains(counts, topology, layer.home, topology.domain_size());
-  const auto total = [](const CellDomain& d) {
-    return std::accumulate(d.load.begin(), d.load.end(), std::int64_t{0});
+  const auto domains = cell_domains(counts, topology, layer.home, topology.domain_size());
+  const auto plans = replicate_all(options, domains);
+  // Appended by expert and group, the split needs no sorting.
+  struct Part {
+    std::int32_t expert;
+    std::size_t domain, first, count;
   };
-  std::stable_sort(domains.begin(), domains.end(), [&](const CellDomain& a, const CellDomain& b) {
-    return a.group != b.group ? a.group < b.group : total(a) > total(b);
+  std::vector<Part> parts;
+  for (std::size_t d = 0; d < domains.size(); ++d)
+    for (std::size_t i = 0; i < plans[d].quotas.size(); ++i) {
+      const std::int32_t expert = domains[d].expert[static_cast<std::size_t>(plans[d].quotas[i].expert)];
+      if (!parts.empty() && parts.back().domain == d && parts.back().expert == expert)
+        ++parts.back().count;
+      else
+        parts.push_back({expert, d, i, 1});
+    }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return a.expert != b.expert ? a.expert < b.expert : a.domain < b.domain;
   });
-  // The ranks of a group wait for the slowest of them: once the most loaded node is done, the others need be
-  // no better.
-  ReplicateOptions replication{
-      .slots = options.replica_slots, .tolerance = options.tolerance, .max_fan_out = options.max_fan_out};
-  for (std::size_t i = 0; i < domains.size(); ++i) {
-    if (i == 0 || domains[i].group != domains[i - 1].group) replication.enough = 0;
-    const DomainPlan found = replicate(domains[i].loads(), replication);
-    replication.enough = std::max(replication.enough, found.max_load);
-    append_quotas(domains[i], found.quotas, counts, topology, plan);
-  }
+  for (const Part& p : parts)
+    append_quotas(domains[p.domain], std::span(plans[p.domain].quotas).subspan(p.first, p.count), counts,
+                  topology, plan);
   finish_cell(plan, topology);
   return plan;
 }
