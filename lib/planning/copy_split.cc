@@ -31,6 +31,7 @@ void CopySplit::reset(const DomainLoad& domain) {
   of_expert_.assign(experts, {});
   on_rank_.assign(ranks, {});
   of_home_.assign(ranks, {});
+  stuck_.assign(ranks, 0);
   round_ = 0;
   rank_round_.assign(ranks, 0);
   expert_round_.assign(experts, 0);
@@ -87,24 +88,41 @@ void CopySplit::restore() {
   for (std::size_t k = 0; k < items_.size(); ++k) items_[k].tokens = saved_tokens_[k];
 }
 
+void CopySplit::take_home(Item& item) {
+  const int to = home(item.expert);
+  at_home_[at(item.expert)] += item.tokens;
+  rank_load_[at(to)] += item.tokens;
+  rank_load_[at(item.rank)] -= item.tokens;
+  item.tokens = 0;
+}
+
+void CopySplit::unlink(std::int32_t i, std::int32_t rank) {
+  const int expert = items_[at(i)].expert;
+  unlink(of_expert_[at(expert)], &Item::next_of_expert, i);
+  unlink(on_rank_[at(rank)], &Item::next_on_rank, i);
+  unlink(of_home_[at(home(expert))], &Item::next_of_home, i);
+  items_[at(i)].rank = -1;
+  --copies_;
+}
+
+void CopySplit::remove(int i) {
+  take_home(items_[at(i)]);
+  unlink(i, items_[at(i)].rank);
+}
+
 bool CopySplit::drop(int i, std::int64_t target) {
   save();
   Item& item = items_[at(i)];
-  const std::int32_t rank = item.rank, to = home(item.expert);
-  at_home_[at(item.expert)] += item.tokens;
-  rank_load_[at(to)] += item.tokens;
-  rank_load_[at(rank)] -= item.tokens;
-  item.tokens = 0;
-  item.rank = -1;
-  if (!relieve(target)) {
-    item.rank = rank;
-    restore();
-    return false;
-  }
-  unlink(of_expert_[at(item.expert)], &Item::next_of_expert, i);
-  unlink(on_rank_[at(rank)], &Item::next_on_rank, i);
-  unlink(of_home_[at(to)], &Item::next_of_home, i);
-  --copies_;
+  const std::int32_t rank = item.rank;
+  take_home(item);
+  item.rank = -1;  // holds nothing while others are asked to take its part
+  for (int r = 0; r < ranks(); ++r)
+    if (!push_down(r, target)) {
+      item.rank = rank;
+      restore();
+      return false;
+    }
+  unlink(i, rank);
   return true;
 }
 
@@ -168,28 +186,41 @@ void CopySplit::push(int from, int to, std::int64_t target) {
   rank_load_[at(to)] += amount;
 }
 
-CopySplit::Stuck CopySplit::stuck_at(std::int64_t target) {
+// Brings one rank down to the target; false where it is stuck above, then queue_ holds the ranks it reaches.
+bool CopySplit::push_down(int from, std::int64_t target) {
+  while (load(from) > target) {
+    const int below = find_below(from, target);
+    if (below < 0) return false;
+    push(from, below, target);
+  }
+  return true;
+}
+
+// A rank that is stuck stays so whatever is moved elsewhere: no path enters the ranks it reaches and leaves
+// them again. One pass is enough.
+std::int64_t CopySplit::relieve(std::int64_t target) {
+  std::int64_t above = 0;
+  std::fill(stuck_.begin(), stuck_.end(), 0);
   for (int r = 0; r < ranks(); ++r)
-    while (load(r) > target) {
-      const int below = find_below(r, target);
-      if (below < 0) {
-        Stuck set;
-        for (std::int32_t q : queue_) set.load += load(q);
-        set.ranks = static_cast<int>(queue_.size());
-        return set;
-      }
-      push(r, below, target);
+    if (!push_down(r, target)) {
+      above += load(r) - target;
+      for (std::int32_t q : queue_) stuck_[at(q)] = 1;
     }
-  return {};
+  return above;
 }
 
 std::int64_t CopySplit::tighten() {
   std::int64_t target = ceil_div(total_, ranks());
-  for (;;) {
-    const Stuck set = stuck_at(target);
-    if (set.ranks == 0) return target;
-    target = ceil_div(set.load, set.ranks);
+  while (relieve(target) > 0) {
+    std::int64_t load = 0, size = 0;
+    for (int r = 0; r < ranks(); ++r)
+      if (stuck(r)) {
+        load += rank_load_[at(r)];
+        ++size;
+      }
+    target = ceil_div(load, size);
   }
+  return target;
 }
 
 std::vector<Quota> CopySplit::quotas() const {

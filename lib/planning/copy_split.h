@@ -44,9 +44,14 @@ class CopySplit {
   /// Takes item `i` away if no rank need then be above `target`; else changes nothing and returns false.
   bool drop(int i, std::int64_t target);
 
-  /// Moves assignments among holders until no rank is above `target`; false where these copies cannot (then
-  /// the split is left where no more could be moved).
-  bool relieve(std::int64_t target) { return !stuck_at(target).ranks; }
+  /// Takes item `i` away; its assignments go back to the home.
+  void remove(int i);
+
+  /// Moves assignments among holders from ranks above `target` to ranks below; returns what must stay above
+  /// it with these copies. Where that is not 0, `stuck` tells the ranks that pass nothing on to any rank
+  /// below: all that they compute lives among them alone.
+  std::int64_t relieve(std::int64_t target);
+  bool stuck(int rank) const { return stuck_[static_cast<std::size_t>(rank)] != 0; }
   /// The best slowest rank that these copies allow, and the split that reaches it.
   std::int64_t tighten();
 
@@ -57,17 +62,14 @@ class CopySplit {
   struct List {
     std::int32_t first = -1, count = 0;
   };
-  struct Stuck {
-    std::int64_t load = 0;
-    int ranks = 0;
-  };
-
   std::int32_t home(int expert) const { return domain_.home[static_cast<std::size_t>(expert)]; }
   void unlink(List& list, std::int32_t Item::*next, std::int32_t i);
+  void unlink(std::int32_t i, std::int32_t rank);
+  void take_home(Item& item);
   void save();
   void restore();
   std::int64_t& tokens_of(int expert, std::int32_t item);
-  Stuck stuck_at(std::int64_t target);
+  bool push_down(int from, std::int64_t target);
   int find_below(int from, std::int64_t target);
   int visit_holders(int expert, std::int32_t item, std::int64_t target);
   void push(int from, int to, std::int64_t target);
@@ -80,6 +82,7 @@ class CopySplit {
   std::vector<Item> items_;                          // removed ones stay, marked
   std::vector<List> of_expert_, on_rank_, of_home_;  // items by expert, holder, home
 
+  std::vector<std::int32_t> stuck_;  // (ranks)
   std::vector<std::int64_t> saved_load_, saved_home_, saved_tokens_;
 
   // The breadth-first search: which ranks and experts were reached in this round, and by which holder.

@@ -94,8 +94,7 @@ struct Gap {
 };
 
 // Compares one node with its exact optimum. The bound decides most nodes without the integer program.
-void compare(const Domain& domain, int slots, Gap& gap) {
-  const ReplicateOptions options{.slots = slots, .tolerance = 0};
+void compare(const Domain& domain, const ReplicateOptions& options, Gap& gap) {
   const auto plan = replicate(domain.view(), options);
   ++gap.nodes;
   const auto holders = exact::holders_of(domain.view(), plan.quotas);
@@ -127,9 +126,9 @@ void compare_random_nodes(int nodes, std::uint32_t most_ranks) {
     const double spread = kSpread[random.below(4)], rank_spread = random.below(3) == 0 ? 0.5 : 0;
     const auto domain = random_domain(random, ranks, per_rank, spread, 8192 * ranks, rank_spread);
     if (i % 2 == 0)
-      compare(domain, 1, one);
+      compare(domain, {.slots = 1, .tolerance = 0}, one);
     else
-      compare(domain, 2, two);
+      compare(domain, {.slots = 2, .tolerance = 0}, two);
   }
   one.print("one slot ");
   two.print("two slots");
@@ -140,6 +139,18 @@ void compare_random_nodes(int nodes, std::uint32_t most_ranks) {
 
 TEST(ReplicateExact, RandomNodes) {
   compare_random_nodes(80, 6);
+}
+
+// A limit of copies a home sends, which often binds: 4 ranks, 4 and 8 experts a rank.
+TEST(ReplicateExact, FanOutLimits) {
+  Random random(4);
+  Gap gap;
+  for (int i = 0; i < 60; ++i) {
+    const auto domain = random_domain(random, 4, 4 << random.below(2), 0.8, 32768);
+    compare(domain, {.slots = 1 + i % 2, .tolerance = 0, .max_fan_out = 1 + i / 2 % 2}, gap);
+  }
+  gap.print("limited  ");
+  EXPECT_LE(gap.sum / gap.nodes, 0.006);
 }
 
 TEST(SlowReplicateExact, ThousandRandomNodes) {
