@@ -226,7 +226,7 @@ std::int64_t CopySplit::tighten() {
 std::vector<Quota> CopySplit::quotas() const {
   std::vector<Quota> list;
   for (const Item& item : items_)
-    if (item.rank >= 0) list.push_back({item.expert, item.rank, item.tokens});
+    if (item.tokens > 0) list.push_back({item.expert, item.rank, item.tokens});
   std::sort(list.begin(), list.end(), [](const Quota& a, const Quota& b) {
     return a.expert != b.expert ? a.expert < b.expert : a.rank < b.rank;
   });

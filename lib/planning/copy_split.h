@@ -55,7 +55,7 @@ class CopySplit {
   /// The best slowest rank that these copies allow, and the split that reaches it.
   std::int64_t tighten();
 
-  /// The copies, sorted by (expert, rank).
+  /// The copies that compute something, sorted by (expert, rank).
   std::vector<Quota> quotas() const;
 
  private:

@@ -1,10 +1,9 @@
 #include "lib/planning/replicate.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <utility>
 
+#include "lib/planning/bisect.h"
 #include "lib/planning/copy_build.h"
 #include "lib/planning/copy_repair.h"
 #include "lib/planning/copy_split.h"
@@ -12,16 +11,11 @@
 namespace relibra {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
+constexpr int kTries = 3;  // of lower_with_as_few; further ones bring little
 
 /// Memory that calls of one thread use again.
 struct Scratch {
-  std::vector<std::int64_t> own, most;                   // (ranks)
-  std::vector<std::int64_t> loads;                       // experts of some ranks
-  std::vector<std::int32_t> order, member;               // (ranks)
-  std::vector<std::pair<std::int64_t, int>> candidates;  // load and home, or tokens and item
+  std::vector<std::pair<std::int64_t, int>> by_tokens;  // (tokens, item)
   CopyBuilder builder;
   CopyRepair repair;
   CopySplit split, best;
@@ -30,102 +24,6 @@ struct Scratch {
 Scratch& scratch() {
   thread_local Scratch mine;
   return mine;
-}
-
-// The V largest experts of each home, as (load, home), in `candidates`, and the ranks' own loads in `own`.
-void largest_of_homes(const DomainLoad& domain, int slots, Scratch& s) {
-  const std::size_t ranks = at(domain.ranks), kept = at(slots);
-  s.own.assign(ranks, 0);
-  s.candidates.assign(ranks * kept, {0, 0});
-  for (std::size_t e = 0; e < domain.load.size(); ++e) {
-    const std::size_t home = at(domain.home[e]);
-    s.own[home] += domain.load[e];
-    std::pair entry(domain.load[e], domain.home[e]);
-    for (auto* top = &s.candidates[home * kept]; top != s.candidates.data() + (home + 1) * kept; ++top)
-      if (entry.first > top->first) std::swap(entry, *top);
-  }
-}
-
-// The most that each rank can compute whatever the copies, its own load and the V largest foreign experts.
-void most_per_rank(int slots, Scratch& s) {
-  s.most = s.own;
-  for (std::size_t r = 0; r < s.most.size(); ++r) {
-    int free = slots;
-    for (auto top = s.candidates.begin(); top != s.candidates.end() && free > 0; ++top)
-      if (at(top->second) != r) {
-        s.most[r] += top->first;
-        --free;
-      }
-  }
-}
-
-// Sum of the `count` largest experts whose home is a member.
-std::int64_t largest_of_members(const DomainLoad& domain, std::size_t count, Scratch& s) {
-  s.loads.clear();
-  for (std::size_t e = 0; e < domain.load.size(); ++e)
-    if (s.member[at(domain.home[e])]) s.loads.push_back(domain.load[e]);
-  count = std::min(count, s.loads.size());
-  const auto end = s.loads.begin() + static_cast<std::ptrdiff_t>(count);
-  std::nth_element(s.loads.begin(), end, s.loads.end(), std::greater<>());
-  return std::accumulate(s.loads.begin(), end, std::int64_t{0});
-}
-
-// The k most loaded ranks, k = 1 .., keep what (ranks - k) * slots copies of their experts cannot take away;
-// `bound` raised by that. The V largest of each home mostly show that it is not, without a look at the rest.
-std::int64_t raised_by_most_loaded(const DomainLoad& domain, int slots, std::int64_t bound, Scratch& s) {
-  const std::size_t ranks = s.own.size();
-  s.order.resize(ranks);
-  std::iota(s.order.begin(), s.order.end(), 0);
-  std::sort(s.order.begin(), s.order.end(), [&](int a, int b) { return s.own[at(a)] > s.own[at(b)]; });
-  s.member.assign(ranks, 0);
-  std::int64_t load = 0;
-  for (std::size_t k = 1; k <= ranks; ++k) {
-    load += s.own[at(s.order[k - 1])];
-    s.member[at(s.order[k - 1])] = 1;
-    const auto size = static_cast<std::int64_t>(k);
-    const std::size_t copies = (ranks - k) * at(slots);
-    std::int64_t leaves = 0, excess = load - size * bound;
-    std::size_t counted = 0;
-    for (auto top = s.candidates.begin(); top != s.candidates.end() && leaves < excess && counted < copies;
-         ++top)
-      if (s.member[at(top->second)]) {
-        leaves += top->first;
-        ++counted;
-      }
-    if (leaves >= excess) continue;
-    leaves = largest_of_members(domain, copies, s);
-    if (leaves < excess) bound = (load - leaves + size - 1) / size;
-  }
-  return bound;
-}
-
-// Smallest T in [low, high] that `reaches`, which holds at high and is monotone, or nearly so.
-template <class Reaches>
-std::int64_t bisect(std::int64_t low, std::int64_t high, Reaches reaches) {
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (reaches(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
-std::int64_t bound_of(const DomainLoad& domain, int slots, Scratch& s) {
-  largest_of_homes(domain, slots, s);
-  std::sort(s.candidates.begin(), s.candidates.end(), std::greater<>());
-  most_per_rank(slots, s);
-  const std::int64_t total = std::accumulate(s.own.begin(), s.own.end(), std::int64_t{0});
-  const auto covered = [&](std::int64_t target) {
-    std::int64_t sum = 0;
-    for (std::int64_t m : s.most) sum += std::min(target, m);
-    return sum >= total;
-  };
-  const std::int64_t mean = (total + domain.ranks - 1) / domain.ranks;
-  const std::int64_t low = raised_by_most_loaded(domain, slots, mean, s);
-  if (covered(low)) return low;
-  return bisect(low + 1, *std::max_element(s.most.begin(), s.most.end()), covered);
 }
 
 std::int64_t with_tolerance(std::int64_t target, double tolerance) {
@@ -173,25 +71,35 @@ std::int64_t improve(std::int64_t low, std::int64_t reached, Scratch& s) {
 }
 
 // Takes away copies, the least used first, while no rank need go above `limit`.
-void drop_copies(std::int64_t limit, Scratch& s) {
-  s.candidates.clear();
-  for (std::size_t i = 0; i < s.split.items().size(); ++i)
-    if (s.split.items()[i].rank >= 0)
-      s.candidates.push_back({s.split.items()[i].tokens, static_cast<int>(i)});
-  std::sort(s.candidates.begin(), s.candidates.end());
-  for (const auto& [tokens, item] : s.candidates) s.split.drop(item, limit);
+void drop_copies(std::int64_t limit, CopySplit& split, Scratch& s) {
+  s.by_tokens.clear();
+  for (std::size_t i = 0; i < split.items().size(); ++i)
+    if (split.items()[i].rank >= 0) s.by_tokens.push_back({split.items()[i].tokens, static_cast<int>(i)});
+  std::sort(s.by_tokens.begin(), s.by_tokens.end());
+  for (const auto& [tokens, item] : s.by_tokens) split.drop(item, limit);
+}
+
+// The copies in s.split were the fewest found at some limit, with `load` on the slowest rank; as few may do
+// with less. A third of what a tolerance of 1 % gives away comes back so.
+std::int64_t lower_with_as_few(std::int64_t low, std::int64_t load, Scratch& s) {
+  for (int tries = 0; tries < kTries && low < load; ++tries) {
+    const std::int64_t target = low + (load - low) / 2;
+    if (s.builder.build_grouped(target, s.best) && s.best.copies() <= s.split.copies()) {
+      std::swap(s.best, s.split);
+      load = s.split.tighten();
+    } else {
+      low = target + 1;
+    }
+  }
+  return load;
 }
 
 }  // namespace
 
-std::int64_t replica_bound(const DomainLoad& domain, int slots) {
-  return bound_of(domain, slots, scratch());
-}
-
 DomainPlan replicate(const DomainLoad& domain, const ReplicateOptions& options) {
   Scratch& s = scratch();
   DomainPlan plan;
-  plan.bound = bound_of(domain, options.slots, s);
+  plan.bound = replica_bound(domain, options.slots);
   s.builder.reset(domain, options);
   std::int64_t limit = std::max(with_tolerance(plan.bound, options.tolerance), options.enough);
   if (!s.builder.build_grouped(limit, s.split) && !s.builder.build(limit, s.split)) {
@@ -204,8 +112,8 @@ DomainPlan replicate(const DomainLoad& domain, const ReplicateOptions& options) 
     if (s.builder.build_grouped(limit, s.best) && s.best.copies() < s.split.copies())
       std::swap(s.best, s.split);
   }
-  drop_copies(limit, s);
-  plan.max_load = s.split.tighten();
+  drop_copies(limit, s.split, s);
+  plan.max_load = lower_with_as_few(std::max(plan.bound, options.enough), s.split.tighten(), s);
   plan.quotas = s.split.quotas();
   return plan;
 }
