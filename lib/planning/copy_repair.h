@@ -27,7 +27,6 @@ class CopyRepair {
   CopySplit trial_;
   std::int64_t above_ = 0;  // what stays above the target now
   int trials_ = 0;          // left
-  std::vector<std::int32_t> experts_;
 };
 
 }  // namespace relibra

@@ -5,6 +5,7 @@
 #include "lib/planning/split.h"
 
 namespace relibra {
+
 std::vector<CellDomain> cell_domains(const CellCounts& counts, const Topology& topology,
                                      std::span<const EpRankId> home, int ranks) {
   std::vector<CellDomain> domains;
