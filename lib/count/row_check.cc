@@ -10,60 +10,67 @@
 namespace relibra {
 namespace {
 
-// The loops on unsigned numbers of each width; negative ids are then the largest. No early exit, so that they
-// are vectorised.
-RELIBRA_CLONES std::uint8_t maximum(const std::uint8_t* ids, std::int64_t count) {
-  std::uint8_t most = 0;
+// Loops on unsigned numbers of each width, where negative ids are the largest; no early exit, so that they
+// are vectorised. Inlined into a function for each width, since templates take no clones.
+#define RELIBRA_INLINE __attribute__((always_inline)) inline
+
+template <class U>
+RELIBRA_INLINE U maximum_of(const U* ids, std::int64_t count) {
+  U most = 0;
+#pragma omp simd reduction(max : most)
   for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
   return most;
+}
+RELIBRA_CLONES std::uint8_t maximum(const std::uint8_t* ids, std::int64_t count) {
+  return maximum_of(ids, count);
 }
 RELIBRA_CLONES std::uint16_t maximum(const std::uint16_t* ids, std::int64_t count) {
-  std::uint16_t most = 0;
-  for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
-  return most;
+  return maximum_of(ids, count);
 }
 RELIBRA_CLONES std::uint32_t maximum(const std::uint32_t* ids, std::int64_t count) {
-  std::uint32_t most = 0;
-  for (std::int64_t i = 0; i < count; ++i) most = ids[i] > most ? ids[i] : most;
-  return most;
+  return maximum_of(ids, count);
 }
 
 /// Returns all values or-ed.
-RELIBRA_CLONES std::uint16_t to_bytes(const std::uint16_t* ids, std::int64_t count, std::uint8_t* bytes) {
-  std::uint16_t bits = 0;
+template <class U>
+RELIBRA_INLINE U to_bytes_of(const U* ids, std::int64_t count, std::uint8_t* bytes) {
+  U bits = 0;
+#pragma omp simd reduction(| : bits)
   for (std::int64_t i = 0; i < count; ++i) {
-    bits |= ids[i];
+    bits = static_cast<U>(bits | ids[i]);
     bytes[i] = static_cast<std::uint8_t>(ids[i] > 255 ? 255 : ids[i]);
   }
   return bits;
 }
+RELIBRA_CLONES std::uint16_t to_bytes(const std::uint16_t* ids, std::int64_t count, std::uint8_t* bytes) {
+  return to_bytes_of(ids, count, bytes);
+}
 RELIBRA_CLONES std::uint32_t to_bytes(const std::uint32_t* ids, std::int64_t count, std::uint8_t* bytes) {
-  std::uint32_t bits = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    bits |= ids[i];
-    bytes[i] = static_cast<std::uint8_t>(ids[i] > 255 ? 255 : ids[i]);
-  }
-  return bits;
+  return to_bytes_of(ids, count, bytes);
 }
 
 /// Nonzero where a[i] == b[i] for some i with mask[i] all ones.
+template <class U>
+RELIBRA_INLINE U equal_of(const U* a, const U* b, const U* mask, std::int64_t count) {
+  U found = 0;
+#pragma omp simd reduction(| : found)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const U same = a[i] == b[i] ? static_cast<U>(~U{0}) : U{0};
+    found = static_cast<U>(found | (same & mask[i]));
+  }
+  return found;
+}
 RELIBRA_CLONES std::uint8_t equal(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* mask,
                                   std::int64_t count) {
-  std::uint8_t found = 0;
-  for (std::int64_t i = 0; i < count; ++i) found |= static_cast<std::uint8_t>(a[i] == b[i] ? mask[i] : 0);
-  return found;
+  return equal_of(a, b, mask, count);
 }
 RELIBRA_CLONES std::uint16_t equal(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* mask,
                                    std::int64_t count) {
-  std::uint16_t found = 0;
-  for (std::int64_t i = 0; i < count; ++i) found |= static_cast<std::uint16_t>(a[i] == b[i] ? mask[i] : 0);
-  return found;
+  return equal_of(a, b, mask, count);
 }
 RELIBRA_CLONES std::uint32_t equal(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* mask,
                                    std::int64_t count) {
-  std::uint32_t found = 0;
-  for (std::int64_t i = 0; i < count; ++i) found |= a[i] == b[i] ? mask[i] : 0;
-  return found;
+  return equal_of(a, b, mask, count);
 }
 
 }  // namespace

@@ -5,6 +5,19 @@
 #include <tuple>
 
 namespace relibra {
+namespace {
+
+/// Clean cells, one after another. K as a constant lets the compiler unroll; the copies of what does not
+/// change keep it from being read again after each store (bytes may alias anything).
+template <int K, class T>
+void add_cells(const T* ids, std::int64_t cells, std::int64_t top_k, std::int64_t experts,
+               std::uint32_t* table) {
+  const std::int64_t width = K > 0 ? K : top_k;
+  for (std::int64_t cell = 0; cell < cells; ++cell, ids += width, table += experts)
+    for (std::int64_t k = 0; k < width; ++k) ++table[ids[k]];
+}
+
+}  // namespace
 
 void RowTally::add_fault(const Place& place) {
   ++(place.kind == Kind::out_of_range ? out_of_range : repeated);
@@ -58,17 +71,14 @@ int RowKernel::scan(const T* cell, std::int64_t row, std::int64_t layer, std::ui
 
 template <class T>
 void RowKernel::count_by_table(const T* ids, const RowSpan& rows, std::uint32_t* table) {
+  const auto add = shape_.top_k == 8 ? add_cells<8, T> : add_cells<0, T>;
   for (std::int64_t r = 0; r < rows.rows; ++r, ids += shape_.row_ids()) {
-    const bool clean = all_in_range(ids, layer_ids(), shape_.experts) && !repeats_.any(ids);
-    const T* cell = ids;
-    for (std::int64_t l = 0; l < layers_.size(); ++l, cell += shape_.top_k) {
-      if (!clean) {
-        scan(cell, rows.first_row + r, l, table);
-        continue;
-      }
-      std::uint32_t* counts = table + l * shape_.experts;
-      for (int k = 0; k < shape_.top_k; ++k) ++counts[cell[k]];
+    if (all_in_range(ids, layer_ids(), shape_.experts) && !repeats_.any(ids)) {
+      add(ids, layers_.size(), shape_.top_k, shape_.experts, table);
+      continue;
     }
+    for (std::int64_t l = 0; l < layers_.size(); ++l)
+      scan(ids + l * shape_.top_k, rows.first_row + r, l, table);
   }
 }
 

@@ -55,7 +55,7 @@ class Methods : public testing::TestWithParam<std::tuple<IdType, int>> {};
 
 std::vector<int> top_ks(int experts) {
   std::vector<int> fitting;
-  for (const int top_k : {1, 2, 3, 5, 6, 7, 8, 9, 16})
+  for (const int top_k : {1, 2, 3, 6, 8, 9, 16})
     if (top_k <= experts) fitting.push_back(top_k);
   return fitting;
 }
@@ -72,7 +72,7 @@ TEST_P(Methods, AgreeOnCountsMissingAndFaults) {
   if (experts - 1 > largest_id(type)) GTEST_SKIP() << "ids do not fit";
   std::uint64_t seed = 0;
   for (const int top_k : top_ks(experts))
-    for (const std::int64_t rows : {1, 15, 16, 17, 239, 240, 241, 700}) {
+    for (const std::int64_t rows : {1, 17, 240, 500}) {
       SCOPED_TRACE("K " + std::to_string(top_k) + " rows " + std::to_string(rows));
       Shape shape{.experts = experts, .top_k = top_k, .layers = 11, .rows = {rows}, .type = type};
       expect_equal_methods(shape, test::random_ids(shape, ++seed));
