@@ -172,14 +172,18 @@ std::vector<std::string> Dataset::strings() const {
 }
 
 // At most three boxes: the rest of a first row, whole rows, the start of a last row. HDF5 goes through them
-// in row-major order, which is the order in memory.
+// in row-major order, which is the order in memory. Whole rows have the same shape in memory: only then does
+// HDF5 find the chunks of a selection by boxes instead of element by element, seven times slower than
+// inflating.
 Id Dataset::select(Range items, int leading, const Id& file_space) const {
-  std::int64_t inner = 1, columns = leading == 2 ? shape_[1] : 1;
-  for (std::size_t d = static_cast<std::size_t>(leading); d < shape_.size(); ++d) inner *= shape_[d];
-  const auto elements = static_cast<hsize_t>(items.empty() ? 0 : items.size() * inner);
-  Id memory(check(H5Screate_simple(1, &elements, nullptr), fault_, where_), H5Sclose);
+  const std::int64_t columns = leading == 2 ? shape_[1] : 1;
+  auto extent = sizes(shape_);
+  extent.erase(extent.begin(), extent.begin() + (leading - 1));
+  extent[0] = static_cast<hsize_t>(items.empty() ? 0 : items.size());
+  Id memory(check(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), fault_, where_),
+            H5Sclose);
   check(H5Sselect_none(file_space.get()), fault_, where_);
-  if (elements == 0) {
+  if (items.empty()) {
     check(H5Sselect_none(memory.get()), fault_, where_);
     return memory;
   }
