@@ -2,7 +2,8 @@
 # Install the Debian or Ubuntu packages that the build and the tests need; do nothing where all are there.
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev hdf5-tools libcli11-dev
-          nlohmann-json3-dev libgtest-dev libgmock-dev libdnnl-dev coinor-cbc coinor-libcbc-dev python3 python3-h5py python3-numpy)
+          nlohmann-json3-dev libgtest-dev libgmock-dev libdnnl-dev coinor-cbc coinor-libcbc-dev python3 python3-h5py python3-numpy
+          slurm-wlm shellcheck)
 
 if ! command -v dpkg-query >/dev/null; then
   for tool in g++ cmake ninja mpicc mpirun h5pcc; do
