@@ -116,7 +116,7 @@ void fill_plausibly(const Stream& stream, const ModelShape& shape, RankBuffers& 
                           "fill");
   };
   const auto fill = [&](const Buffer& buffer, double value) { fill_type(buffer, shape.type, value); };
-  const double weight = 1 / static_cast<double>(shape.hidden);
+  const double weight = 1 / static_cast<double>(shape.hidden * buffers.sizes.layers);
   fill(buffers.home_weights, weight);
   fill(buffers.copy_weights, weight);
   fill(buffers.attention_weights, weight);

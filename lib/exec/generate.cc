@@ -51,8 +51,8 @@ void Generator::expert(LayerId layer, ExpertId e, std::span<float> out) const {
   const auto up = static_cast<std::size_t>(shape_.down_offset());
   const std::uint64_t of_expert = key(kWeights, layer.value(), e.value());
   draw(of_expert, 0, bound_for(1 / std::sqrt(static_cast<double>(shape_.hidden))), out.first(up));
-  draw(of_expert, shape_.down_offset(), bound_for(1 / std::sqrt(static_cast<double>(shape_.intermediate))),
-       out.subspan(up));
+  draw(of_expert, shape_.down_offset(),
+       bound_for(1 / (depth_ * std::sqrt(static_cast<double>(shape_.intermediate)))), out.subspan(up));
   round_to(shape_.type, out);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Values of an execution: inputs, output gradients, weights and optimizer moments drawn from (seed, what,
 // where), so that any process has any of them without asking. All are uniform with mean 0; a standard
-// deviation of 1 for rows, 1/sqrt(H) for Wg and Wu, 1/sqrt(I) for W2, so that activations stay near 1 through
-// the layers.
+// deviation of 1 for rows, 1/sqrt(H) for Wg and Wu, 1/(depth*sqrt(I)) for W2. What a layer adds to a row
+// grows with the square of the row, so without the depth activations would overflow after some 20 layers.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,7 +14,9 @@ namespace relibra::exec {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const ModelShape& shape) : seed_(seed), shape_(shape) {}
+  /// `depth`: layers that are executed one after another.
+  Generator(std::uint64_t seed, const ModelShape& shape, std::size_t depth)
+      : seed_(seed), shape_(shape), depth_(static_cast<double>(depth)) {}
 
   /// Each writes float32 values that the shape's element type holds exactly. `row` is that of the joined
   /// dump.
@@ -29,6 +31,7 @@ class Generator {
 
   std::uint64_t seed_;
   ModelShape shape_;
+  double depth_;
 };
 
 /// float32 values as the element type's bytes, and back.

@@ -194,7 +194,7 @@ void run_steps(const Comm& comm, const Plan& plan, const Prepared& prepared, con
   exec::RankBuffers buffers(device, sizes, prepared.shape);  // outlives what may still be under way into it
   const auto transport = exec::make_transport(comm, chosen, plan.header, options.timeout_seconds);
   exec::fill_plausibly(stream, prepared.shape, buffers);
-  const exec::Generator generator(options.seed, prepared.shape);
+  const exec::Generator generator(options.seed, prepared.shape, prepared.selection.layers.size());
   const auto home = exec::home_experts(plan, prepared.selection, schedule.rank);
   if (options.previous) {
     voice.say("moving experts from the plan before");

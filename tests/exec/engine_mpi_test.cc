@@ -55,6 +55,20 @@ TEST(Engine, RandomPlansAreExecutedExactly) {
       }
 }
 
+// As deep as the deepest preset; what a layer adds must stay small enough for float32.
+TEST(Engine, NinetyFourLayers) {
+  const Comm comm = Comm::world();
+  CaseOptions options{.topology = {comm.size(), 1, comm.size()}, .experts = 2 * comm.size(), .top_k = 1};
+  options.layers = 94;
+  options.micro_batches = 1;
+  options.sequences = 2;
+  options.weights = false;
+  const auto input = execution_case(94, options);
+  Execution execution(comm, input, {.hidden = 12, .intermediate = 16});
+  const VerifyReport report = execution.verify();
+  EXPECT_TRUE(report.passed()) << text_of(report);
+}
+
 TEST(Engine, EmptyMicroBatchesIdleRanksAndUnusedExperts) {
   const Comm comm = Comm::world();
   for (const Topology& topology : topologies(comm.size())) {

@@ -76,7 +76,7 @@ Execution::Execution(const Comm& comm, const ExecutionCase& input, const exec::M
       timeout_seconds(options.timeout_seconds),
       shape(shape),
       selection(select_all(input.plan)),
-      generator(options.value_seed, this->shape),
+      generator(options.value_seed, this->shape, selection.layers.size()),
       device(backend_of(options), exec::choose_device(comm, backend_of(options))) {
   auto source = input.source();
   const auto ranks = exec::carried_ranks(plan.header.topology, comm.rank(), comm.size());
