@@ -20,7 +20,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 field() { grep '^RESULT' "$2" | grep -oE "(^| )$1=[^ ]+" | cut -d= -f2; }
 # judge WHAT VALUE LEAST
 judge() { awk -v what="$1" -v value="$2" -v least="$3" \
-  'BEGIN { printf "%s %.3f, wanted at least %s: %s\n", what, value, least, value >= least ? "reached" : "NOT reached" }'; }
+  'BEGIN { printf "%s %.3f, wanted at least %s: %s\n", what, value, least, (value >= least ? "reached" : "NOT reached") }'; }
 
 echo "-- two ranks, hidden 1024, intermediate 2048"
 mpirun -n 2 "$relibra" synth -o two.h5 --preset olmoe --sequences 64 --micro-batches 4 --scale 1/64 --seed 1 >/dev/null

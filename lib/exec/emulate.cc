@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include <array>
-#include <memory>
+#include <vector>
 
 #include "lib/exec/setup.h"
 
@@ -75,24 +75,52 @@ class EmulatedCell {
   std::vector<Event> events_;
 };
 
-/// (variants) medians of one rank's cell.
-std::vector<std::array<double, 2>> time_cell(const Device& device, const Stream& stream,
-                                             std::span<const CarriedSchedules> variants, std::size_t carried,
-                                             std::size_t cell, const ModelShape& shape, RankBuffers& buffers,
-                                             const RepeatOptions& options) {
-  std::vector<std::unique_ptr<EmulatedCell>> cells;
-  for (const CarriedSchedules& variant : variants)
-    cells.push_back(
-        std::make_unique<EmulatedCell>(device, stream, variant.ranks[carried], cell, shape, buffers));
-  std::vector<std::array<std::vector<double>, 2>> seconds(variants.size());
-  for (int repeat = -options.warm_up; repeat < options.repeats; ++repeat)
-    for (std::size_t v = 0; v < cells.size(); ++v) {
-      const auto once = cells[v]->run();
-      for (std::size_t way = 0; way < 2 && repeat >= 0; ++way) seconds[v][way].push_back(once[way]);
-    }
-  std::vector<std::array<double, 2>> result;
-  for (const auto& of_variant : seconds) result.push_back({median(of_variant[0]), median(of_variant[1])});
-  return result;
+/// Seconds of all repeats of the carried ranks' cells, on this process.
+class Samples {
+ public:
+  Samples(std::size_t variants, std::size_t ranks, std::size_t cells)
+      : ranks_(ranks), cells_(cells), seconds_(variants * ranks * cells * 2) {}
+
+  /// Of one variant, carried rank, cell and way (0 forward, 1 backward).
+  std::vector<double>& at(std::size_t v, std::size_t rank, std::size_t cell, std::size_t way) {
+    return seconds_[((v * ranks_ + rank) * cells_ + cell) * 2 + way];
+  }
+
+ private:
+  std::size_t ranks_, cells_;
+  std::vector<std::vector<double>> seconds_;
+};
+
+/// Every variant of one rank's cell once; kept where `samples` is given.
+void time_cell(const Device& device, const Stream& stream, std::span<const CarriedSchedules> variants,
+               std::size_t carried, std::size_t cell, const ModelShape& shape, RankBuffers& buffers,
+               Samples* samples) {
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    const EmulatedCell emulated(device, stream, variants[v].ranks[carried], cell, shape, buffers);
+    const auto once = emulated.run();
+    for (std::size_t way = 0; samples != nullptr && way < 2; ++way)
+      samples->at(v, carried, cell, way).push_back(once[way]);
+  }
+}
+
+/// Repeats go round all ranks and cells, so that a slow minute of the machine falls on one repeat of each and
+/// not on all repeats of some.
+Samples time_cells(const Device& device, const Stream& stream, std::span<const CarriedSchedules> variants,
+                   const ModelShape& shape, RankBuffers& buffers, const RepeatOptions& options) {
+  const std::size_t ranks = variants.front().ranks.size();
+  const std::size_t cells = ranks == 0 ? 0 : variants.front().ranks.front().cells.size();
+  Samples samples(variants.size(), ranks, cells);
+  const int rounds = options.warm_up + options.repeats;
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::size_t c = 0; c < cells; ++c) {
+        if (options.progress)
+          options.progress((static_cast<double>(r * cells + c) / static_cast<double>(ranks * cells) + round) /
+                           rounds);
+        time_cell(device, stream, variants, r, c, shape, buffers,
+                  round < options.warm_up ? nullptr : &samples);
+      }
+  return samples;
 }
 
 /// Position of each cell's visits, forward and backward, in a schedule.
@@ -116,7 +144,7 @@ StepSizes emulated_sizes(std::span<const CarriedSchedules> variants) {
         const std::int64_t tables = sizes.table_ints;
         sizes.table_ints = 0;
         sizes.include(only_cell(schedule, c));
-        sizes.table_ints = std::max(tables, sizes.table_ints * static_cast<std::int64_t>(variants.size()));
+        sizes.table_ints = std::max(tables, sizes.table_ints);
       }
   sizes.groups = 1;
   sizes.sent_rows = sizes.sent_routes = sizes.returned_gradients = 0;  // nothing is sent
@@ -132,7 +160,6 @@ std::vector<Measured> emulate(const Comm& comm, const Device& device,
   std::vector<Measured> results;
   for (const CarriedSchedules& variant : variants)
     results.push_back({.variant = variant.variant, .ranks = world});
-  std::vector<std::vector<double>> seconds(variants.size());
   std::vector<Visit> visits = comm.rank() == 0 ? variants.front().ranks.front().visits : std::vector<Visit>{};
   comm.broadcast(visits);
   for (std::size_t v = 0; v < variants.size(); ++v) {
@@ -140,19 +167,15 @@ std::vector<Measured> emulate(const Comm& comm, const Device& device,
     results[v].seconds.assign(static_cast<std::size_t>(world) * visits.size() * kPhases, 0.0);
     results[v].home_sum.assign(static_cast<std::size_t>(world), 0.0);
   }
+  Samples samples = time_cells(device, stream, variants, shape, buffers, options);
   for (std::size_t r = 0; r < carried; ++r) {
     const RankSchedule& schedule = variants.front().ranks[r];
     const auto places = visits_of_cells(schedule);
-    for (std::size_t c = 0; c < schedule.cells.size(); ++c) {
-      if (options.progress)
-        options.progress(static_cast<double>(r * schedule.cells.size() + c) /
-                         static_cast<double>(carried * schedule.cells.size()));
-      const auto times = time_cell(device, stream, variants, r, c, shape, buffers, options);
+    for (std::size_t c = 0; c < schedule.cells.size(); ++c)
       for (std::size_t v = 0; v < variants.size(); ++v)
         for (std::size_t way = 0; way < 2; ++way)
           results[v].seconds[(schedule.rank.index() * visits.size() + places[c][way]) * kPhases +
-                             static_cast<std::size_t>(Phase::compute)] = times[v][way];
-    }
+                             static_cast<std::size_t>(Phase::compute)] = median(samples.at(v, r, c, way));
   }
   for (Measured& result : results) comm.sum_in_place(std::span(result.seconds));
   return results;

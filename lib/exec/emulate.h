@@ -22,8 +22,8 @@ struct CarriedSchedules {
 StepSizes emulated_sizes(std::span<const CarriedSchedules> variants);
 
 /// Collective. Seconds of Phase::compute, forward and backward, of every rank and cell: medians over repeats,
-/// in which the variants take turns. A host with one thread a process counts processor time. All other phases
-/// are 0. `buffers` as emulated_sizes() says.
+/// each of which goes round all cells with the variants taking turns. A host with one thread a process counts
+/// processor time. All other phases are 0. `buffers` as emulated_sizes() says.
 std::vector<Measured> emulate(const Comm& comm, const Device& device,
                               std::span<const CarriedSchedules> variants, const ModelShape& shape,
                               RankBuffers& buffers, const RepeatOptions& options);
