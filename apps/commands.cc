@@ -3,11 +3,13 @@
 
 namespace relibra {
 
-extern const Command kCheckCommand, kImportCommand, kInspectCommand, kPlanCommand, kRunCommand, kSynthCommand;
+extern const Command kCheckCommand, kCompareCommand, kImportCommand, kInspectCommand, kPlanCommand,
+    kRunCommand, kSynthCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
-      kSynthCommand, kPlanCommand, kCheckCommand, kInspectCommand, kRunCommand, kImportCommand,
+      kSynthCommand,   kPlanCommand, kCheckCommand,  kCompareCommand,
+      kInspectCommand, kRunCommand,  kImportCommand,
   };
   return table;
 }

@@ -84,13 +84,8 @@ void add_topology(CLI::App& app, Topology& topology) {
   app.add_option("--ep-groups", topology.ep_groups, "expert-parallel groups, D")->capture_default_str();
 }
 
-void add_planning(CLI::App& app, PlanOptions& options, CountOptions& count) {
-  add_topology(app, options.topology);
+void add_decisions(CLI::App& app, PlanOptions& options, CountOptions& count) {
   app.add_option("--replica-slots", options.replica_slots, "spare expert slots a rank, V")
-      ->capture_default_str();
-  app.add_option("--policy", options.policy, policy_help())
-      ->check(CLI::IsMember(policy_names()))
-      ->type_name("NAME")
       ->capture_default_str();
   auto* by_number = app.add_option("--micro-batches", options.pack.micro_batches,
                                    "micro-batches to form where the dump has none, M");
@@ -101,15 +96,24 @@ void add_planning(CLI::App& app, PlanOptions& options, CountOptions& count) {
             "accept a cell this much slower than its bound, to save copies (default 1%)");
   app.add_option("--max-fan-out", options.max_fan_out, "copies one home may send in a cell; 0: no limit")
       ->capture_default_str();
-  auto* effort = add_size(app, "--effort", options.effort, "search moves a layer (default 100 000)");
-  add_seconds(app, "--time-budget", options.time_budget,
-              "search as long as planning fits into this time after counting; the moves made are in the plan")
-      ->excludes(effort);
+  add_size(app, "--effort", options.effort, "search moves a layer (default 100 000)");
   app.add_option("--seed", options.seed, "of the search")->capture_default_str();
   app.add_option("--move-cost", options.move_cost,
                  "with a plan before: price of moving an expert, in assignments of the slowest rank (default "
                  "18667: 14 bytes a parameter at 50 GB/s against 400 TFLOP/s)");
   add_share(app, "--max-missing", count.max_missing, "stop where more routes are missing (default 5%)");
+}
+
+void add_planning(CLI::App& app, PlanOptions& options, CountOptions& count) {
+  add_topology(app, options.topology);
+  app.add_option("--policy", options.policy, policy_help())
+      ->check(CLI::IsMember(policy_names()))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_decisions(app, options, count);
+  add_seconds(app, "--time-budget", options.time_budget,
+              "search as long as planning fits into this time after counting; the moves made are in the plan")
+      ->excludes("--effort");
   app.add_flag_callback(
       "--no-transfers", [&options] { options.transfers = false; }, "leave /transfer out of the plan");
 }

@@ -27,7 +27,9 @@ CLI::Option* add_json(CLI::App& app, bool& json);
 
 /// --ep-size, --ep-groups, --gpus-per-node.
 void add_topology(CLI::App& app, Topology& topology);
-/// Everything else that a plan depends on, and the policy.
+/// What a plan depends on besides topology and policy: slots, micro-batches, tolerance, search.
+void add_decisions(CLI::App& app, PlanOptions& options, CountOptions& count);
+/// Everything that a plan depends on.
 void add_planning(CLI::App& app, PlanOptions& options, CountOptions& count);
 
 }  // namespace relibra

@@ -23,6 +23,7 @@ struct ModelPreset {
   std::string_view name, model;
   int layers, first_layer, experts, top_k;
   int hidden, intermediate;  ///< H and the expert's I, for execution and the step-time model
+  int shared_experts = 0;    ///< of the same I, computed for every token
 };
 
 std::span<const ModelPreset> model_presets();
