@@ -15,33 +15,41 @@ const std::map<std::string, exec::BackendChoice> kBackends = {{"auto", exec::Bac
                                                               {"cuda", exec::BackendChoice::cuda}};
 const std::map<std::string, kernels::Type> kTypes = {{"float32", kernels::Type::float32},
                                                      {"bfloat16", kernels::Type::bfloat16}};
+const std::map<std::string, bool> kSwitch = {{"on", true}, {"off", false}};
+
+/// An option that takes one of some names.
+template <class T>
+void add_choice(CLI::App& app, const std::string& name, T& value, const std::map<std::string, T>& choices,
+                const std::string& help) {
+  app.add_option_function<std::string>(
+         name, [&value, &choices](const std::string& text) { value = choices.at(text); }, help)
+      ->check(CLI::IsMember(choices))
+      ->type_name("NAME");
+}
 
 void add_what(CLI::App& app, RunOptions& options) {
   app.add_option("--hidden", options.hidden, "hidden size H, before the model's")->check(CLI::PositiveNumber);
   app.add_option("--intermediate", options.intermediate,
                  "intermediate size I of an expert, before the model's")
       ->check(CLI::PositiveNumber);
-  app.add_option("--dtype", options.type, "of weights and activations; gradients of weights are float32")
-      ->transform(CLI::CheckedTransformer(kTypes, CLI::ignore_case))
-      ->type_name("float32|bfloat16");
+  add_choice(app, "--dtype", options.type, kTypes,
+             "of weights and activations (default float32); gradients of weights are float32");
   app.add_option("--layers", options.layers,
                  "routed layers to execute, counted from 0, as in 0,7 or 0-3; all");
-  app.add_option_function<std::string>(
-         "--attention", [&options](const std::string& text) { options.attention = text == "on"; },
-         "a GEMM of attention's operations before each MoE layer (default on)")
-      ->check(CLI::IsMember({"on", "off"}));
+  add_choice(app, "--attention", options.attention, kSwitch,
+             "a GEMM of attention's operations before each MoE layer (default on)");
 }
 
 void add_how(CLI::App& app, RunOptions& options) {
-  app.add_option("--backend", options.backend, "auto takes CUDA where a device answers")
-      ->transform(CLI::CheckedTransformer(kBackends, CLI::ignore_case))
-      ->type_name("auto|cpu|cuda");
+  add_choice(app, "--backend", options.backend, kBackends,
+             "auto, the default, takes CUDA where a device answers");
   app.add_flag("--verify", options.verify,
                "compare a step with a reference in double that knows no placement");
   app.add_flag("--baseline", options.baseline,
                "measure static placement and an ideal balance in the same run");
   app.add_flag("--emulate", options.emulate, "fewer processes than ranks carry them in turn: compute only");
-  app.add_flag("!--no-timing", options.time, "do not measure");
+  app.add_flag_callback(
+      "--no-timing", [&options] { options.time = false; }, "do not measure");
   app.add_option("--repeats", options.repeat.repeats, "steps measured; medians are reported")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
