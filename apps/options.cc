@@ -92,6 +92,8 @@ void add_decisions(CLI::App& app, PlanOptions& options, CountOptions& count) {
   add_size(app, "--tokens-per-micro-batch", options.pack.tokens_per_micro_batch,
            "form them by this many tokens a source rank instead")
       ->excludes(by_number);
+  app.add_flag("--repack", options.repack,
+               "then swap sequences of like length between them, so that nodes are evener in each");
   add_share(app, "--tolerance", options.tolerance,
             "accept a cell this much slower than its bound, to save copies (default 1%)");
   app.add_option("--max-fan-out", options.max_fan_out, "copies one home may send in a cell; 0: no limit")

@@ -12,6 +12,7 @@
 #include "lib/job/plan_budget.h"
 #include "lib/job/plan_cells.h"
 #include "lib/job/plan_places.h"
+#include "lib/planning/repack.h"
 #include "lib/policy/policy.h"
 
 namespace relibra {
@@ -61,7 +62,7 @@ class StepPlanner {
         topology_(options.topology),
         has_previous_(previous != nullptr) {
     agreed(comm_, [&] {
-      check_options(options_);
+      check_options(options_, dump_);
       if (previous) check_previous(*previous, dump_.header, options_);
       previous_ = previous ? *previous : contiguous_plan(dump_.header, topology_.ep_size);
     });
@@ -72,6 +73,7 @@ class StepPlanner {
     moves_ = options_.time_budget > 0 ? moves_in_budget() : options_.effort;
     in_phase("reorder", [&] { reorder(); });
     fill_placement();
+    if (options_.repack) repack_sequences();
     place_sequences();
     in_phase("replicate", [&] { replicate(); });
     fill_header();
@@ -130,6 +132,7 @@ class StepPlanner {
   BudgetTimes timed_samples() const;
   std::int64_t moves_in_budget();
   void reorder();
+  void repack_sequences();
   void place_sequences();
   void replicate();
   void fill_placement();
@@ -201,6 +204,25 @@ void StepPlanner::reorder() {
   for_each("reorder", owned(), [&](std::int64_t i) {
     decisions_[static_cast<std::size_t>(i)] = decide(*policy_, owned_layer(i));
   });
+}
+
+void StepPlanner::repack_sequences() {
+  Timer timer;
+  const auto width = places_.group.size() * static_cast<std::size_t>(topology_.domains_per_group());
+  std::vector<std::int32_t> mine(width * static_cast<std::size_t>(owned()));
+  for (std::int64_t i = 0; i < owned(); ++i)
+    load_nodes(counts_, owned_layer(i), decisions_[static_cast<std::size_t>(i)].home, topology_,
+               std::span(mine).subspan(static_cast<std::size_t>(i) * width, width));
+  const auto by_layer = comm_.gather_all(std::span<const std::int32_t>(mine));
+  agreed(comm_, [&] {
+    SequenceNodeLoads loads{topology_.domains_per_group(), dump_.header.num_layers(), {}};
+    loads.data.resize(by_layer.size());
+    const auto layers = static_cast<std::size_t>(loads.layers);
+    for (std::size_t l = 0; l < layers; ++l)
+      for (std::size_t i = 0; i < width; ++i) loads.data[i * layers + l] = by_layer[l * width + i];
+    repack(dump_, loads, topology_.ep_groups, places_, places_.group);
+  });
+  end_phase("repack", timer);
 }
 
 void StepPlanner::place_sequences() {

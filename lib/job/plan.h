@@ -28,7 +28,8 @@ struct PlanOptions {
   std::uint64_t seed = 0;
   std::optional<double> move_cost;  ///< assignments a moved expert costs; absent: derived_move_cost()
   PackOptions pack;                 ///< where the dump has no micro-batches
-  bool transfers = true;            ///< fill PlanCells::transfer
+  bool repack = false;    ///< then swap sequences between them to even out nodes (planning/repack.h)
+  bool transfers = true;  ///< fill PlanCells::transfer
 };
 
 /// Price of moving one expert between two steps, in assignments of the slowest rank: the time to send its

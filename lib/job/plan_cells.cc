@@ -85,6 +85,17 @@ void add_affinity(const SequenceCounts& counts, LayerId layer, std::span<const E
   }
 }
 
+void load_nodes(const SequenceCounts& counts, LayerId layer, std::span<const EpRankId> home,
+                const Topology& topology, std::span<std::int32_t> out) {
+  const auto nodes = static_cast<std::size_t>(topology.domains_per_group());
+  for (std::int64_t s = 0; s < counts.sequences(); ++s) {
+    const auto row = counts.of(layer, s);
+    const auto to = out.subspan(static_cast<std::size_t>(s) * nodes, nodes);
+    for (std::size_t e = 0; e < row.size(); ++e)
+      to[static_cast<std::size_t>(topology.domain_of(home[e]))] += static_cast<std::int32_t>(row[e]);
+  }
+}
+
 std::vector<std::vector<std::int32_t>> by_micro_batch(const SequencePlaces& places) {
   std::vector<std::vector<std::int32_t>> lists(static_cast<std::size_t>(places.micro_batches));
   for (std::size_t s = 0; s < places.micro_batch.size(); ++s)

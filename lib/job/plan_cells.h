@@ -25,6 +25,11 @@ LayerLoads layer_loads(const SequenceCounts& counts, LayerId layer, const Sequen
 void add_affinity(const SequenceCounts& counts, LayerId layer, std::span<const EpRankId> home,
                   const SequencePlaces& places, const Topology& topology, std::span<std::int64_t> affinity);
 
+/// One owned layer of (layer, S, N) loads by node of the sequence's EP group: assignments whose expert's home
+/// is on it. `out` (S, N).
+void load_nodes(const SequenceCounts& counts, LayerId layer, std::span<const EpRankId> home,
+                const Topology& topology, std::span<std::int32_t> out);
+
 /// Sequences of each micro-batch, in order.
 std::vector<std::vector<std::int32_t>> by_micro_batch(const SequencePlaces& places);
 

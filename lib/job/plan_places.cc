@@ -49,7 +49,7 @@ void check_previous(const PreviousPlan& previous, const RoutingHeader& dump, con
     require(false, "as the next routed layer", "model block " + text(*differ.second), text(*differ.first));
 }
 
-void check_options(const PlanOptions& options) {
+void check_options(const PlanOptions& options, const RoutingDump& dump) {
   const auto require = [](bool good, const char* option, const char* expected, double found) {
     if (!good) throw_usage({.where = option, .expected = expected, .found = std::to_string(found)});
   };
@@ -59,6 +59,11 @@ void check_options(const PlanOptions& options) {
           options.tolerance);
   require(options.max_fan_out >= 0, "--max-fan-out", "0 (no limit) or more", options.max_fan_out);
   require(options.effort >= 0, "--effort", "0 or more", static_cast<double>(options.effort));
+  if (options.repack && !dump.sequences.micro_batch.empty())
+    throw_usage({.where = "--repack",
+                 .expected = "a dump that leaves micro-batches to the planner",
+                 .found = "one that fixes the micro-batch of every sequence",
+                 .advice = "leave the option out"});
   require(options.move_cost.value_or(0) >= 0, "--move-cost", "0 or more", options.move_cost.value_or(0));
 }
 

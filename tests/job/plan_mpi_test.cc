@@ -70,6 +70,17 @@ TEST(Plan, IsTheSameForAnyNumberOfRanks) {
   }
 }
 
+TEST(Plan, RepackedIsTheSameForAnyNumberOfRanksToo) {
+  auto source = skewed_routing(90, 5, 13, 3, 8);
+  PlanOptions options = small_options();
+  const auto plain = planned(Comm::world(), source, options);
+  options.repack = true;
+  const auto repacked = planned(Comm::world(), source, options);
+  expect_same(repacked, planned(Comm(MPI_COMM_SELF), source, options), Comm::world());
+  EXPECT_NE(repacked.plan.micro_batch, plain.plan.micro_batch);
+  EXPECT_EQ(repacked.plan.placement, plain.plan.placement);
+}
+
 TEST(Plan, NoTokenIsLostAndTheSlowestRankGains) {
   auto source = skewed_routing(64, 3, 16, 2, 2);
   const PlanOptions options = small_options();

@@ -32,9 +32,9 @@ shape "--E 60 --K 2 --L 2 --S 20 --M 2 --ranks 1 $few --dtype u1" --ep-size 1 --
 shape "--E 64 --K 8 --L 3 --S 48 --M 4 --ranks 8 $some --dtype u1 --holes 0.02" --ep-size 4 --ep-groups 2 --gpus-per-node 8
 shape "--E 160 --K 6 --L 2 --S 48 --M 4 --ranks 16 $some --dtype i2 --holes 0.1" --ep-size 8 --ep-groups 2 --gpus-per-node 4
 shape "--E 257 --K 6 --L 2 --S 32 --M 4 --ranks 8 $some --dtype i4 --holes 0.01" --ep-size 4 --ep-groups 2 --gpus-per-node 2 --replica-slots 4
-shape "--E 64 --K 6 --L 3 --S 64 --no-mb --no-src $some" --ep-size 8 --gpus-per-node 4 --micro-batches 6
+shape "--E 64 --K 6 --L 3 --S 64 --no-mb --no-src $some" --ep-size 8 --gpus-per-node 4 --micro-batches 6 --repack
 shape "--E 61 --K 6 --L 3 --S 64 --no-mb --no-src $some --dtype u1 --holes 0.02" --ep-size 16 --gpus-per-node 4 --tokens-per-micro-batch 200
-shape "--E 60 --K 8 --L 2 --S 50 --no-mb --no-src $few --shuffle" --ep-size 6 --gpus-per-node 6 --ep-groups 2 --micro-batches 4
+shape "--E 60 --K 8 --L 2 --S 50 --no-mb --no-src $few --shuffle" --ep-size 6 --gpus-per-node 6 --ep-groups 2 --micro-batches 4 --repack
 shape "--E 257 --K 1 --L 2 --S 40 --M 4 --no-src $few --dtype u2" --ep-size 16 --gpus-per-node 8
 shape "--E 160 --K 2 --L 5 --S 40 --M 4 --no-src $some --deflate" --ep-size 4 --gpus-per-node 4 --policy relibra-replicate
 shape "--E 64 --K 8 --L 2 --S 32 --no-mb --ranks 8 $some" --ep-size 8 --gpus-per-node 2 --micro-batches 4 --policy relibra-reorder
