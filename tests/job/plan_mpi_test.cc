@@ -9,7 +9,9 @@ namespace relibra {
 namespace {
 
 /// S sequences of 0 to 30 rows whose experts lean towards low ids, another lean per layer and sequence.
-MemorySource skewed_routing(int sequences, int layers, int experts, int top_k, std::uint64_t seed) {
+/// `micro_batches`: fixed in the dump, dealt in turn; 0: open.
+MemorySource skewed_routing(int sequences, int layers, int experts, int top_k, std::uint64_t seed,
+                            int micro_batches = 0) {
   Random random(seed);
   RoutingDump dump;
   dump.header = {.step = 7, .num_experts = experts, .top_k = top_k};
@@ -19,6 +21,7 @@ MemorySource skewed_routing(int sequences, int layers, int experts, int top_k, s
     const int rows = static_cast<int>(random.below(31));
     dump.sequences.row_offset.push_back(dump.sequences.row_offset.back() + rows);
     dump.sequences.group.push_back(s / 4);
+    if (micro_batches > 0) dump.sequences.micro_batch.push_back(s % micro_batches);
     for (int cell = 0; cell < rows * layers; ++cell) {
       const auto start = static_cast<int>(random.uniform() * random.uniform() * experts);
       for (int k = 0; k < top_k; ++k)
@@ -164,6 +167,11 @@ TEST(Plan, ContradictionsAreRefusedByTheOptionsName) {
   EXPECT_THAT(refusal(options, source, &previous), HasSubstr("model block 4"));
   options.topology.ep_size = 8;
   EXPECT_THAT(refusal(options, source, &previous), HasSubstr("--previous"));
+
+  MemorySource fixed = skewed_routing(8, 2, 16, 2, 6, /*micro_batches=*/6);
+  options = small_options();
+  options.repack = true;
+  EXPECT_THAT(refusal(options, fixed), HasSubstr("--repack"));
 
   RoutingDump dump = source.dump();
   dump.sequences.source_rank.assign(8, 9);
