@@ -114,17 +114,14 @@ start_slurm() {
 }
 
 # Ends jobs, then daemons, then whatever was started with this configuration and is still there.
-stop_slurm() {
-  local status=$? file pid i
-  set +e
-  trap - EXIT
-  [ -f "${SLURM_CONF:-}" ] || exit $status
+stop_daemons() {
+  local file pid i
   timeout 10 scancel --user="$(id -un)" 2>/dev/null || true
   for i in $(seq 50); do
     [ -n "$(timeout 5 squeue -h -t running,completing 2>/dev/null)" ] || break
     sleep 0.1
   done
-  for file in "$SLURM_TEST"/*.pid; do [ -s "$file" ] && kill "$(cat "$file")" 2>/dev/null; done
+  for file in "$SLURM_TEST"/*.pid; do [ ! -s "$file" ] || kill "$(cat "$file")" 2>/dev/null || true; done
   for i in $(seq 30); do
     compgen -G "$SLURM_TEST/*.pid" >/dev/null || break
     sleep 0.1
@@ -132,9 +129,17 @@ stop_slurm() {
   # shellcheck disable=SC2013  # names without blanks
   for file in $(grep -lzxsF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ); do
     pid=${file//[^0-9]/}
-    [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+    [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null || true
   done
-  rm -rf "$SLURM_TEST_SOCKETS"
+  rm -rf "$SLURM_TEST" "$SLURM_TEST_SOCKETS"
+}
+
+stop_slurm() {
+  local status=$?
+  set +e
+  trap - EXIT
+  [ ! -d "$SLURM_TEST" ] || cp "$SLURM_TEST"/*.log "$WORK" 2>/dev/null
+  stop_daemons
   exit $status
 }
 
@@ -166,4 +171,25 @@ ended() {
     sleep 0.1
   done
   fail "job $1 did not end within $2 s: $(state "$1")"
+}
+
+# requeue JOB: back into the queue, and started again at once rather than after Slurm's two minutes.
+requeue() {
+  local i
+  scontrol requeue "$1"
+  for i in $(seq 300); do
+    [ "$(squeue -h -t all -j "$1" -o '%T %r')" != "PENDING BeginTime" ] || break
+    sleep 0.1
+  done
+  scontrol update jobid="$1" starttime=now
+}
+
+# gone PATTERN SECONDS: waits until no process has such a command line.
+gone() {
+  local i
+  for i in $(seq $(($2 * 10))); do
+    pgrep -f -- "$1" >/dev/null || return 0
+    sleep 0.1
+  done
+  return 1
 }

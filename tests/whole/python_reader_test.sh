@@ -40,6 +40,8 @@ same() {
 }
 same nodes 0 step0.h5
 same groups 4 s0.h5 s1.h5
+(sleep 1; cp nodes.plan.h5 .late && mv .late late.plan.h5) &
+same late 0 step0.h5
 "$PYTHON" "$SOURCE/examples/03-read-a-plan.py" moved.plan.h5 1 step1.h5 >summary.txt
 [ "$(grep -c '^rank ' summary.txt)" = 4 ] || fail "not a line a rank: $(cat summary.txt)"
 status=0
