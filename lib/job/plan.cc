@@ -62,7 +62,7 @@ class StepPlanner {
         topology_(options.topology),
         has_previous_(previous != nullptr) {
     agreed(comm_, [&] {
-      check_options(options_, dump_);
+      check_options(options_);
       if (previous) check_previous(*previous, dump_.header, options_);
       previous_ = previous ? *previous : contiguous_plan(dump_.header, topology_.ep_size);
     });

@@ -22,6 +22,11 @@ void check_source_ranks(const Sequences& sequences, const Topology& topology) {
 
 SequencePlaces place_before_reordering(const RoutingDump& dump, const PlanOptions& options) {
   check_source_ranks(dump.sequences, options.topology);
+  if (options.repack && !dump.sequences.micro_batch.empty())
+    throw_usage({.where = "--repack",
+                 .expected = "a dump that leaves micro-batches to the planner",
+                 .found = "one that fixes the micro-batch of every sequence",
+                 .advice = "leave the option out"});
   SequencePlaces places{
       form_micro_batches(dump, options.topology, options.pack), {}, dump.sequences.source_rank};
   places.group = assign_groups(dump, places, options.topology);
@@ -49,7 +54,7 @@ void check_previous(const PreviousPlan& previous, const RoutingHeader& dump, con
     require(false, "as the next routed layer", "model block " + text(*differ.second), text(*differ.first));
 }
 
-void check_options(const PlanOptions& options, const RoutingDump& dump) {
+void check_options(const PlanOptions& options) {
   const auto require = [](bool good, const char* option, const char* expected, double found) {
     if (!good) throw_usage({.where = option, .expected = expected, .found = std::to_string(found)});
   };
@@ -59,11 +64,6 @@ void check_options(const PlanOptions& options, const RoutingDump& dump) {
           options.tolerance);
   require(options.max_fan_out >= 0, "--max-fan-out", "0 (no limit) or more", options.max_fan_out);
   require(options.effort >= 0, "--effort", "0 or more", static_cast<double>(options.effort));
-  if (options.repack && !dump.sequences.micro_batch.empty())
-    throw_usage({.where = "--repack",
-                 .expected = "a dump that leaves micro-batches to the planner",
-                 .found = "one that fixes the micro-batch of every sequence",
-                 .advice = "leave the option out"});
   require(options.move_cost.value_or(0) >= 0, "--move-cost", "0 or more", options.move_cost.value_or(0));
 }
 

@@ -12,7 +12,7 @@ SequencePlaces place_before_reordering(const RoutingDump& dump, const PlanOption
 /// Throws Fault::usage unless `previous` has the dump's layers and experts and the options' EP size.
 void check_previous(const PreviousPlan& previous, const RoutingHeader& dump, const PlanOptions& options);
 
-/// Throws Fault::usage for a value out of its range, or that does not fit the dump.
-void check_options(const PlanOptions& options, const RoutingDump& dump);
+/// Throws Fault::usage for a value out of its range.
+void check_options(const PlanOptions& options);
 
 }  // namespace relibra
