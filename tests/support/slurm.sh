@@ -75,7 +75,8 @@ END
   echo "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO"
 }
 
-# A node in namespaces of its own, where the machine lets us: host name and shared memory, by which MPI tells nodes apart.
+# A node in namespaces of its own, where the machine lets us: host name and shared memory, by which MPI tells nodes apart. Elsewhere
+# (a container without CAP_SYS_ADMIN) MPI must not use shared memory, since segments of two nodes would have one name.
 start_node() {
   mkdir -p "$SLURM_TEST_SOCKETS/$1"/{spool,tmp}
   # shellcheck disable=SC2016  # for the inner shell
@@ -83,6 +84,7 @@ start_node() {
   if NODE=$1 unshare -m -u bash -c "$enter" 2>/dev/null; then
     NODE=$1 unshare -m -u bash -c "$enter && exec slurmd -N $1"
   else
+    export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
     slurmd -N "$1"
   fi
 }
@@ -173,7 +175,8 @@ ended() {
   fail "job $1 did not end within $2 s: $(state "$1")"
 }
 
-# requeue JOB: back into the queue, and started again at once rather than after Slurm's two minutes.
+# requeue JOB: back into the queue, and started again soon rather than after Slurm's two minutes. Nodes refuse a job that starts in
+# the second in which it was killed.
 requeue() {
   local i
   scontrol requeue "$1"
@@ -181,6 +184,7 @@ requeue() {
     [ "$(squeue -h -t all -j "$1" -o '%T %r')" != "PENDING BeginTime" ] || break
     sleep 0.1
   done
+  sleep 2
   scontrol update jobid="$1" starttime=now
 }
 
