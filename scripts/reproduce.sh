@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The papers' conditions, modelled (docs/reproduction.md):
+#
+#   scripts/reproduce.sh RELIBRA [SCALE] [CASES]
+#
+# RELIBRA is the driver, SCALE the share of the papers' tokens (default 1/16; each token then stands for as many more),
+# CASES of model:EP size. Prints Markdown tables: policies of every case on hopper-ib400, and the least step on every cluster
+# at half, once and twice its network. All values of a case are left in FOLDER/MODEL-EP.csv, FOLDER from the environment
+# (default: a temporary one).
+set -euo pipefail
+relibra=$(realpath "$1") scale=${2:-1/16}
+cases=${3:-qwen3-30b:16 glm4.5-air:16 glm4.5-air:32 qwen3-235b:32 deepseek-v3:64}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+       OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+folder=$(realpath "${FOLDER:-$work}")
+cd "$work"
+factor=$(python3 -c "from fractions import Fraction; print(float(1 / Fraction('$scale')))")
+clusters=$("$relibra" compare --help | grep -o '[a-z0-9]*-ib[0-9]*' | sort -u | grep -v hopper-ib400 | tr '\n' ',')
+for case in $cases; do
+  model=${case%:*} size=${case#*:}
+  micro_batches=$((size == 64 ? 64 : 32))
+  [ -f "$model.h5" ] || mpirun -n 2 "$relibra" synth -o "$model.h5" --preset "$model" --scale "$scale" --seed 1 --no-micro-batches >&2
+  mpirun -n 2 "$relibra" compare "$model.h5" --ep-size "$size" --gpus-per-node 8 --micro-batches "$micro_batches" --model "$model" \
+    --token-factor "$factor" --cluster "hopper-ib400,${clusters%,}" --network 1,0.5,2 --csv >"$folder/$model-$size.csv"
+  echo "$folder/$model-$size.csv" >>cases
+done
+python3 - $(cat cases) <<'END'
+import csv, sys
+for path in sys.argv[1:]:
+    rows = list(csv.DictReader(open(path)))
+    name = path.split("/")[-1][:-4]
+    first = rows[0]["cluster"]
+    shown = [r for r in rows if r["cluster"] == first]
+    print(f"\n### {name}, {first}\n")
+    print("| policy | skew mean / p99 | node skew | pairs | copies | slots | moves | push, moves | step | over static | of balanced |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for r in shown:
+        v = {k: float(x) for k, x in r.items() if k not in ("policy", "cluster")}
+        print("| `%s` | %.4f / %.3f | %.4f | %.2f | %.1f | %.2f GB | %d | %.2f s, %.2f s | %.2f s | %.3f | %.1f %% |" % (
+            r["policy"], v["skew_mean"], v["skew_p99"], v["node_skew"], v["pairs_busiest"], v["copies"], v["slot_bytes"] / 1e9,
+            v["moves"], v["push"], v["moving"], v["step"], v["over_static"], 100 * v["of_balanced"]))
+    print("\n| cluster | " + " | ".join(f"`{r['policy']}`" for r in shown) + " |")
+    print("|---" * (len(shown) + 1) + "|")
+    for cluster in dict.fromkeys(r["cluster"] for r in rows):
+        steps = {r["policy"]: float(r["step"]) for r in rows if r["cluster"] == cluster}
+        least = min(s for p, s in steps.items() if p != "balanced")
+        print(f"| {cluster} | " + " | ".join(("**%.2f**" if s == least else "%.2f") % s for s in steps.values()) + " |")
+END
