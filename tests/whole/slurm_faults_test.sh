@@ -62,4 +62,5 @@ for _ in $(seq 6); do
   [ -e out/plan.h5 ] || caught=$((caught + 1))
   rm -f out/*
 done
+[ -z "$(find . -name '*.lock')" ] || fail "lock files are left: $(find . -name '*.lock')"
 echo "cancelled while writing: $caught of 6"
