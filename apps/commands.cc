@@ -4,12 +4,12 @@
 namespace relibra {
 
 extern const Command kCheckCommand, kCompareCommand, kImportCommand, kInspectCommand, kPlanCommand,
-    kRunCommand, kSynthCommand;
+    kReportCommand, kRunCommand, kSynthCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
-      kSynthCommand,   kPlanCommand, kCheckCommand,  kCompareCommand,
-      kInspectCommand, kRunCommand,  kImportCommand,
+      kSynthCommand,   kPlanCommand,   kCheckCommand, kCompareCommand,
+      kInspectCommand, kReportCommand, kRunCommand,   kImportCommand,
   };
   return table;
 }

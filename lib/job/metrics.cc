@@ -93,17 +93,25 @@ PlanSamples gather_samples(const Comm& comm, const PlanSamples& mine) {
   return joined;
 }
 
-PlanSamples measure_tables(const Comm& comm, const PlanView& view) {
+void for_each_micro_batch(const Comm& comm, const PlanView& view,
+                          const std::function<void(const PlanCells&)>& take) {
   const std::int64_t layers = view.plan.header.num_layers();
   const Range mine = share_of(view.plan.header.num_micro_batches, comm.rank(), comm.size());
-  PlanSamples samples;
   for (std::int64_t round = 0; round < comm.max(mine.size()); ++round) {
     const std::int64_t m = std::min(mine.first + round, mine.last);
     const Range wanted{m * layers, std::min(m + 1, mine.last) * layers};
     const PlanCells cells = view.read(wanted, false);
-    agreed(comm,
-           [&] { sample_cells(view.plan, cells, cells.rank_tokens_static, cells.rank_tokens, samples); });
+    agreed(comm, [&] {
+      if (!wanted.empty()) take(cells);
+    });
   }
+}
+
+PlanSamples measure_tables(const Comm& comm, const PlanView& view) {
+  PlanSamples samples;
+  for_each_micro_batch(comm, view, [&](const PlanCells& cells) {
+    sample_cells(view.plan, cells, cells.rank_tokens_static, cells.rank_tokens, samples);
+  });
   return gather_samples(comm, samples);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // The measures of lib/cost/metrics.h over a whole plan, and the documents they go into.
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "lib/cost/metrics.h"
@@ -18,6 +19,11 @@ void sample_recount(const Plan& plan, const PlanCells& cells, MicroBatchRecount&
 
 /// Collective: the samples of all ranks on every rank, by (cell, group).
 PlanSamples gather_samples(const Comm& comm, const PlanSamples& mine);
+
+/// Collective. Processes share out the micro-batches; `take` sees the cells of one at a time, without
+/// transfers, and must not be collective. Its failures are agreed on. Never called without cells.
+void for_each_micro_batch(const Comm& comm, const PlanView& view,
+                          const std::function<void(const PlanCells&)>& take);
 
 /// Collective: what the plan's own tables tell, without the dump: no traffic, no replica bound.
 PlanSamples measure_tables(const Comm& comm, const PlanView& view);

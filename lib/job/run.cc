@@ -10,6 +10,7 @@
 #include "lib/exec/emulate.h"
 #include "lib/exec/setup.h"
 #include "lib/job/plan_files.h"
+#include "lib/job/plan_fit.h"
 
 namespace relibra {
 namespace {
@@ -21,21 +22,6 @@ struct Prepared {
   std::vector<exec::SourceRoutes> sources;
   std::vector<exec::CarriedSchedules> variants;
 };
-
-void check_fit(const RoutingDump& dump, const Plan& plan) {
-  const auto fail = [](const char* what, std::int64_t expected, std::int64_t found) {
-    if (expected == found) return;
-    throw_input({.where = std::string("plan, ") + what,
-                 .expected = std::to_string(expected) + ", as in the dump",
-                 .found = std::to_string(found),
-                 .advice = "give the dump that the plan was made from"});
-  };
-  fail("step", dump.header.step, plan.header.step);
-  fail("num_experts", dump.header.num_experts, plan.header.num_experts);
-  fail("top_k", dump.header.top_k, plan.header.top_k);
-  fail("number of layers", dump.header.num_layers(), plan.header.num_layers());
-  fail("number of sequences", dump.sequences.size(), plan.sequences());
-}
 
 void check_processes(const Comm& comm, const Plan& plan, const RunOptions& options) {
   const int world = plan.header.topology.world();
@@ -83,7 +69,7 @@ Prepared prepare(const Comm& comm, RoutingSource& source, const Plan& plan, cons
                  const RunOptions& options) {
   Prepared prepared;
   agreed(comm, [&] {
-    check_fit(source.dump(), plan);
+    require_fit(source.dump(), plan);
     check_processes(comm, plan, options);
     check_options(options, plan);
     prepared.selection = select(options, plan.header);
@@ -281,16 +267,10 @@ RunResult run_plan_file(const Comm& comm, const std::string& plan_path, const st
                         const RunOptions& options, const CountOptions& count, const RunVoice& voice) {
   const io::PlanFile file(comm, plan_path);
   const auto source = io::open_dump(comm, dumps);
-  agreed(comm, [&] { check_fit(source->dump(), file.plan()); });
+  agreed(comm, [&] { require_fit(source->dump(), file.plan()); });
   voice.say("comparing the dump with the plan's digest");
   const std::string digest = count_routing(comm, *source, count).digest;
-  agreed(comm, [&] {
-    if (digest == file.plan().header.dump_digest) return;
-    throw_input({.where = plan_path,
-                 .expected = "a plan of this dump, digest " + digest,
-                 .found = "one of another dump, digest " + file.plan().header.dump_digest,
-                 .advice = "plan this dump, or give the dump that the plan was made from"});
-  });
+  agreed(comm, [&] { require_digest(plan_path, file.plan(), digest); });
   return run_plan(
       comm, *source, file.plan(), [&](Range range) { return file.read_cells(range, false); }, options, voice);
 }
