@@ -26,8 +26,10 @@ std::string read_file(const std::string& path) {
 Json parse(const std::string& where, const std::string& text) {
   try {
     return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw_input({.where = where, .expected = "a JSON document", .found = error.what()});
+  } catch (const Json::parse_error& error) {
+    throw_input({.where = where,
+                 .expected = "a JSON document",
+                 .found = "something else at byte " + std::to_string(error.byte)});
   }
 }
 
