@@ -69,8 +69,23 @@ function renderDistribution(state) {
       });
 }
 
+function fillLayers(plan, summaries) {
+  const skew = (summary, side, figure) => ratio(summary[side].skew ? summary[side].skew[figure] : null);
+  fillTable(
+      $('layer-table'), ['layer', 'before, mean', 'p99', 'after, mean', 'p99', 'copies', 'moves'],
+      summaries.map(
+          (summary, l) =>
+              [plan.layers[l],
+               ...['before', 'after'].flatMap(
+                   side => ['mean', 'p99'].map(
+                       figure => ({text: skew(summary, side, figure), key: `layer.${l}.${side}.${figure}`}))),
+               count(summary.copies.total), count(summary.moves.experts)]));
+}
+
 function renderLayers(state) {
   const summaries = state.plan.json.by_layer;
+  fillLayers(state.plan, summaries);
+  if (typeof Chart === 'undefined') $('layer-numbers').open = true;
   const line = (side, figure, dash) => ({
     label: `${side}, ${figure}`,
     data: summaries.map(s => s[side].skew ? s[side].skew[figure] : null),

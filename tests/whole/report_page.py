@@ -86,6 +86,8 @@ def check_figures(page, inspected):
     h = plan["plan"]
     assert number(page.shown("cells").split()[0]) == h["num_layers"] * h["num_micro_batches"]
     assert number(page.shown("ranks")) == h["ep_size"] * h["num_ep_groups"]
+    for layer, summary in enumerate(plan["by_layer"]):
+        assert page.shown(f"layer.{layer}.after.p99") == f"{summary['after']['skew']['p99']:.4f}", layer
     bins = page.script("return [...document.querySelectorAll('[data-key^=\"distribution.after\"]')].map(e => e.textContent)")
     loaded = sum(1 for value in unpack(plan["skew"]["after"]) if value)
     assert sum(number(text) for text in bins) == loaded, "the histogram loses cells"
@@ -97,13 +99,15 @@ def check_cell(page, layer, micro_batch):
     plan = page.data["plans"][0]
     h = plan["plan"]
     world, cell = h["ep_size"] * h["num_ep_groups"], micro_batch * h["num_layers"] + layer
+    group = page.script("return current.group")
     for side in ("before", "after"):
-        skew = unpack(plan["skew"][side])[cell * h["num_ep_groups"]] / 1e4
+        skew = unpack(plan["skew"][side])[cell * h["num_ep_groups"] + group] / 1e4
         assert page.shown(f"cell.{side}") == f"{skew:.4f}", (side, page.shown(f"cell.{side}"), skew)
         loads = unpack(plan["loads"][side])[cell * world:(cell + 1) * world]
-        for rank in range(h["ep_size"]):
+        for place in range(h["ep_size"]):
+            rank = group * h["ep_size"] + place
             assert number(page.shown(f"rank.{rank}.{side}")) == loads[rank], (side, rank)
-            stacked = page.script("return cellBars[arguments[0]].bars[arguments[1]].parts.reduce((sum, part) => sum + part.tokens, 0)", side, rank)
+            stacked = page.script("return cellBars[arguments[0]].bars[arguments[1]].parts.reduce((sum, part) => sum + part.tokens, 0)", side, place)
             assert stacked == loads[rank], f"{side}, rank {rank}: bars stack to {stacked}, not {loads[rank]}"
     assert f"micro-batch {micro_batch}" in page.find("#cell-title").text
 
