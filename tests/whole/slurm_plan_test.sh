@@ -23,6 +23,12 @@ becomes "$mpirun_job" COMPLETED 300
 cmp expected.h5 b.h5
 grep -q "by mpirun" "$mpirun_job.out" || fail "not by mpirun: $(cat "$mpirun_job.out")"
 
+# A plan carried out on nodes without GPUs.
+quietly on 1 plan step0.h5 -o four.h5 --ep-size 4 --gpus-per-node 2 --micro-batches 2
+run_job=$(submit "${small[@]}" --gpus-per-node=0 "$SOURCE/slurm/run.sbatch" four.h5 step0.h5 -- --backend cpu --hidden 16 --intermediate 16 --verify --no-timing)
+becomes "$run_job" COMPLETED 300
+grep -q "^RESULT run .*verified=yes" "$run_job.out" || fail "not verified: $(cat "$run_job.out")"
+
 # The README's lines for a cluster, from the first dump to the check, on a smaller dump. Nodes have as many cores as they ask for.
 stop_daemons
 start_slurm 2 32
