@@ -86,8 +86,10 @@ loop submitted
 while read -r _ _ id; do ended "$id" 60; done <loop/rl-loop.jobs
 [ "$(tr '\n' , <order)" = "rollout 0,train 0," ] || fail "after a rollout that fails: $(cat order)"
 touch repaired
-loop again
-[ "$(grep -c 'is job' again)" = 6 ] || fail "not the six jobs that were not done: $(cat again)"
+again=$(submit --nodes=1 --ntasks-per-node=1 "$SOURCE/slurm/rl-loop.sbatch" --steps 0-2 --rollout rollout.sbatch --train train.sbatch \
+  --sbatch "${two_nodes[*]} --output=$WORK/%j.out" loop)  # from inside a job
+becomes "$again" COMPLETED 300
+[ "$(grep -c 'is job' "$again.out")" = 6 ] || fail "not the six jobs that were not done: $(cat "$again.out")"
 tail -n 6 loop/rl-loop.jobs | while read -r _ _ id; do becomes "$id" COMPLETED 60; done
 [ "$(tr '\n' , <order)" = "rollout 0,train 0,rollout 1,train 1,rollout 2,train 2," ] || fail "order: $(cat order)"
 quietly on 2 check loop/step-000002.plan.h5 loop/step-000002.h5 --previous loop/step-000001.plan.h5
