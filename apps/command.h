@@ -18,6 +18,10 @@ struct Command {
   Run (*declare)(CLI::App& app);
 };
 
+/// Whether SIGUSR1 has arrived, Slurm's notice before the end of a job (--signal=USR1@120). It is taken note
+/// of from the start of the program on; a subcommand that runs for hours heeds it.
+bool has_notice();
+
 /// The table of subcommands (apps/commands.cc).
 std::span<const Command> commands();
 

@@ -4,12 +4,12 @@
 namespace relibra {
 
 extern const Command kCheckCommand, kCompareCommand, kImportCommand, kInspectCommand, kPlanCommand,
-    kReportCommand, kRunCommand, kSynthCommand;
+    kReportCommand, kRunCommand, kSynthCommand, kWatchCommand;
 
 std::span<const Command> commands() {
   static const Command table[] = {
-      kSynthCommand,   kPlanCommand,   kCheckCommand, kCompareCommand,
-      kInspectCommand, kReportCommand, kRunCommand,   kImportCommand,
+      kSynthCommand,  kPlanCommand, kCheckCommand,  kCompareCommand, kInspectCommand,
+      kReportCommand, kRunCommand,  kImportCommand, kWatchCommand,
   };
   return table;
 }

@@ -75,6 +75,12 @@ void end_by_signal(int signal) {
   std::raise(signal);
 }
 
+volatile std::sig_atomic_t notices = 0;
+
+void take_notice(int) {
+  notices = 1;
+}
+
 int fail(const Comm& world, const Error& error) {
   if (!error.agreed() || world.root()) std::fprintf(stderr, "relibra: %s\n", error.what());
   if (!error.agreed() && world.size() > 1) MPI_Abort(world.handle(), error.exit_status());
@@ -82,10 +88,16 @@ int fail(const Comm& world, const Error& error) {
 }
 
 }  // namespace
+
+bool has_notice() {
+  return notices != 0;
+}
+
 }  // namespace relibra
 
 int main(int argc, char** argv) {
   using namespace relibra;
+  std::signal(SIGUSR1, take_notice);
   try {
     MpiSession mpi(&argc, &argv);
     const Comm world = Comm::world();

@@ -1,6 +1,4 @@
 // relibra plan: reads the dumps of one or several steps and writes their plans.
-#include <omp.h>
-
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -11,13 +9,10 @@
 #include "apps/run_options.h"
 #include "apps/summary.h"
 #include "apps/terminal.h"
-#include "io/plan_file.h"
-#include "lib/base/units.h"
-#include "lib/job/metrics.h"
 #include "lib/job/plan_files.h"
 #include "lib/job/run_report.h"
+#include "lib/job/step_report.h"
 #include "lib/job/write_text.h"
-#include "lib/workload/workload.h"
 
 namespace relibra {
 namespace {
@@ -37,39 +32,6 @@ bool names_folder(const Comm& comm, const std::string& out, std::size_t steps) {
   int folder = steps > 1 || out.ends_with('/') || std::filesystem::is_directory(out);
   comm.broadcast(folder);
   return folder != 0;
-}
-
-/// Collective. By the plan's own tables, or, where metrics are wanted, by a recount against the dump.
-PlanSamples measure(const Comm& comm, PlannedStep& step, bool recount, Terminal& terminal) {
-  if (recount) {
-    const io::PlanFile file(comm, step.path);
-    return measure_plan(comm, *step.source, view_of(file),
-                        {.progress = [&](double done) { terminal.progress("measure", done); }});
-  }
-  PlanSamples mine;
-  const PlanCells& cells = step.result.mine;
-  sample_cells(step.result.plan, cells, cells.rank_tokens_static, cells.rank_tokens, mine);
-  return gather_samples(comm, mine);
-}
-
-nlohmann::ordered_json document(const Comm& comm, const PlannedStep& step, const PlanSamples& samples,
-                                const std::string& model) {
-  ExpertBytes bytes;
-  if (!model.empty())
-    bytes = ExpertBytes::swiglu(model_preset(model).hidden, model_preset(model).intermediate);
-  return metrics_json(step.result.plan, samples, bytes,
-                      {.ranks = comm.size(),
-                       .threads = omp_get_max_threads(),
-                       .bytes_read = step.bytes_read,
-                       .phases = step.result.phases});
-}
-
-void say_findings(Terminal& terminal, const PlannedStep& step) {
-  const RoutingFindings& findings = step.counted.findings;
-  for (const std::string& suspicion : findings.suspicions) terminal.say("warning: " + suspicion);
-  if (findings.missing > 0)
-    terminal.say("note: " + format_count(findings.missing) + " routes are missing, beside " +
-                 format_count(findings.assignments) + " recorded");
 }
 
 /// Said before an hour of planning rather than after it.
@@ -112,10 +74,10 @@ int plan(const Comm& comm, const PlanArguments& arguments) {
     const std::string path = folder ? plan_path_in(arguments.out, step.step) : arguments.out;
     PlannedStep planned = plan_dump(comm, step.files, path, arguments.options, arguments.count,
                                     previous ? &*previous : nullptr, progress);
-    say_findings(terminal, planned);
-    const PlanSamples samples = measure(comm, planned, !arguments.metrics.empty(), terminal);
+    for (const std::string& remark : remarks_on(planned.counted.findings)) terminal.say(remark);
+    const PlanSamples samples = measure_step(comm, planned, !arguments.metrics.empty(), progress);
     if (comm.root()) {
-      documents.push_back(document(comm, planned, samples, arguments.model));
+      documents.push_back(step_json(comm, planned, samples, arguments.model));
       if (!arguments.json) print_summary(std::cout, planned, samples);
     }
     if (arguments.execute) {

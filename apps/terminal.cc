@@ -39,6 +39,15 @@ void Terminal::progress(std::string_view phase, double done) {
   drawn_ = true;
 }
 
+void Terminal::status(const std::string& line) {
+  if (!draws_ || (drawn_ && line == phase_ && since_drawn_.seconds() < 10 * kRedrawSeconds)) return;
+  phase_ = line;
+  since_drawn_.restart();
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
 void Terminal::clear() {
   if (!drawn_) return;
   std::fprintf(stderr, "\r\033[K");

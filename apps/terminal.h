@@ -17,6 +17,8 @@ class Terminal {
   void say(const std::string& line);
   /// Redraws the progress line: "count   43 %   2.1 s left". Does nothing where nobody watches.
   void progress(std::string_view phase, double done);
+  /// Redraws the same line with other words, where somebody watches.
+  void status(const std::string& line);
 
  private:
   void clear();

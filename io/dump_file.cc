@@ -261,7 +261,7 @@ std::vector<std::int64_t> steps_of(const Comm& comm, const std::vector<std::stri
   agreed(comm, [&] {
     const Range share = share_of(static_cast<std::int64_t>(files.size()), comm.rank(), comm.size());
     for (std::int64_t i = share.first; i < share.last; ++i)
-      mine.push_back(read_step(files[static_cast<std::size_t>(i)]));
+      mine.push_back(part_of(files[static_cast<std::size_t>(i)]).step);
   });
   return comm.gather_all(std::span<const std::int64_t>(mine));
 }

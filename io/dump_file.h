@@ -30,6 +30,13 @@ struct DumpWriteOptions {
 void write_dump(const Comm& comm, RoutingSource& source, const std::string& path,
                 const DumpWriteOptions& options);
 
+/// What a file is a part of: shard `shard` of `num_shards` of a step; num_shards 0: the file does not say.
+struct DumpPart {
+  std::int64_t step = 0, shard = 0, num_shards = 0;
+};
+/// Local. Reads attributes only. Throws Fault::input.
+DumpPart part_of(const std::string& file);
+
 /// Collective. The attribute `step` of each file, in their order; for grouping the files of several steps.
 /// Throws Fault::input, agreed.
 std::vector<std::int64_t> steps_of(const Comm& comm, const std::vector<std::string>& files);

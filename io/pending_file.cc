@@ -62,15 +62,26 @@ std::string host_name() {
   return name;
 }
 
-// Files `prefix` + process id + ".partial" of processes that are no more.
-void remove_left_behind(const std::filesystem::path& folder, const std::string& prefix) {
+bool is_running(long process) {
+  return kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
+}
+
+// The writer of ".TARGET.HOST.PROCESS.partial", for any target, or one; process 0 where the name is another.
+Writer writer_of(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) return {};
+  const std::string stem = name.substr(0, name.size() - std::strlen(kSuffix));
+  const std::size_t dot = stem.rfind('.');
+  char* end = nullptr;
+  const long process = std::strtol(stem.c_str() + dot + 1, &end, 10);
+  return *end == '\0' ? Writer{stem.substr(0, dot), process} : Writer{};
+}
+
+template <class Gone>
+void remove_files_of(const std::filesystem::path& folder, const std::string& prefix, Gone&& gone) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
-    const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
-    if (process > 0 && kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
-      std::filesystem::remove(entry.path(), ignored);
+    const Writer writer = writer_of(entry.path().filename().string(), prefix);
+    if (writer.process > 0 && gone(writer)) std::filesystem::remove(entry.path(), ignored);
   }
 }
 
@@ -83,7 +94,7 @@ PendingFile::PendingFile(const Comm& comm, std::string target) : comm_(comm), ta
     const auto folder = folder_of(target_);
     const std::string prefix =
         "." + std::filesystem::path(target_).filename().string() + "." + host_name() + ".";
-    remove_left_behind(folder, prefix);
+    remove_files_of(folder, prefix, [](const Writer& writer) { return !is_running(writer.process); });
     path_ = (folder / (prefix + std::to_string(getpid()) + kSuffix)).string();
     if (path_.size() >= sizeof pending_path)
       throw_environment({.where = target_, .expected = "a shorter path", .found = "one over the limit"});
@@ -100,15 +111,27 @@ PendingFile::~PendingFile() {
   if (!path_.empty()) unlink(path_.c_str());
 }
 
-void PendingFile::commit() {
+void PendingFile::commit(Durable durable) {
   agreed(comm_, [&] {
     if (!comm_.root()) return;
-    sync_to_disk(path_, target_);
+    if (durable == Durable::yes) sync_to_disk(path_, target_);
     if (std::rename(path_.c_str(), target_.c_str()) != 0) throw_errno(target_, "cannot rename to it");
     is_pending = false;
-    sync_to_disk(folder_of(target_).string(), target_);
+    if (durable == Durable::yes) sync_to_disk(folder_of(target_).string(), target_);
   });
   committed_ = true;
+}
+
+Writer this_writer() {
+  return {host_name(), getpid()};
+}
+
+void remove_left_behind(const std::string& folder, const Writer& gone) {
+  const std::string of_host = "." + host_name(), of_gone = "." + gone.host;
+  remove_files_of(folder, ".", [&](const Writer& writer) {
+    if (writer.process == gone.process && writer.host.ends_with(of_gone)) return true;
+    return writer.host.ends_with(of_host) && !is_running(writer.process);
+  });
 }
 
 void remove_pending_file_in_signal_handler() {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "io/dump_file.h"
+
 namespace relibra::io {
 namespace {
 
@@ -268,10 +270,12 @@ Shard read_shard(const std::string& file_name) {
   return shard;
 }
 
-std::int64_t read_step(const std::string& file_name) {
+DumpPart part_of(const std::string& file_name) {
   const auto file = h5::File::open(file_name);
   require_format(file);
-  return file.get_int("step");
+  Shard shard;
+  read_shard_number(file, shard);
+  return {.step = file.get_int("step"), .shard = shard.shard, .num_shards = shard.num_shards};
 }
 
 }  // namespace relibra::io

@@ -44,9 +44,6 @@ hid_t native_type(IdType type);
 /// the number of all.
 Shard read_shard(const std::string& file);
 
-/// Local. The attribute alone, after a look at `format` and `version`.
-std::int64_t read_step(const std::string& file);
-
 /// The fields, for WireWriter and WireReader.
 template <class Wire, class S>
 void visit(Wire& wire, S& s) {

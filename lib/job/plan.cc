@@ -72,10 +72,16 @@ class StepPlanner {
     in_phase("pack", [&] { places_ = place_before_reordering(dump_, options_); });
     moves_ = options_.time_budget > 0 ? moves_in_budget() : options_.effort;
     in_phase("reorder", [&] { reorder(); });
+    if (is_late()) fall_back();
     fill_placement();
-    if (options_.repack) repack_sequences();
+    if (options_.repack && !result_.fell_back) repack_sequences();
     place_sequences();
     in_phase("replicate", [&] { replicate(); });
+    if (is_late()) {
+      fall_back();
+      fill_placement();
+      in_phase("fall back", [&] { replicate(); });
+    }
     fill_header();
     Timer timer;
     result_.mine = share_out(comm_, result_.plan.header, cells_, options_.transfers);
@@ -97,15 +103,47 @@ class StepPlanner {
     result_.phases.push_back({name, comm_.max(timer.seconds())});
   }
 
-  /// parallel_for that says how far it is.
+  /// Whether the budget is over and there is something left to cut short.
+  bool out_of_time() const {
+    return options_.fall_back && options_.time_budget > 0 && !result_.fell_back &&
+           since_counts_.seconds() > options_.time_budget;
+  }
+
+  /// parallel_for that says how far it is, and does the rest not at all once time is over.
   template <class F>
   void for_each(const char* phase, std::int64_t count, F&& f) {
     std::atomic<std::int64_t> done{0};
     parallel_for(count, [&](std::int64_t i) {
+      if (cut_short_ || out_of_time()) {
+        cut_short_ = true;
+        return;
+      }
       f(i);
       const std::int64_t n = ++done;
       if (omp_get_thread_num() == 0) progress_(phase, double(n) / double(count));
     });
+  }
+
+  /// Collective. Whether any rank has left out work that the plan needs.
+  bool is_late() { return options_.fall_back && !result_.fell_back && comm_.max(cut_short_ ? 1 : 0) != 0; }
+
+  /// Homes as before, no copies: nothing to decide any more, only tables to fill.
+  void fall_back() {
+    result_.fell_back = true;
+    cut_short_ = false;
+    for (std::int64_t i = 0; i < owned(); ++i) {
+      const auto home = previous_.placement.layer(owned_layer(i));
+      decisions_[static_cast<std::size_t>(i)] = {.home = {home.begin(), home.end()}};
+    }
+  }
+
+  /// Homes as before may need more slots than the policy gives.
+  PlanShape shape() const {
+    PlanShape shape = policy_->shape();
+    const int more = result_.fell_back ? std::max(0, previous_.slots_per_rank - shape.slots_per_rank) : 0;
+    shape.slots_per_rank += more;
+    shape.physical_slots += more;
+    return shape;
   }
 
   std::int64_t owned() const { return counts_.layers().size(); }
@@ -123,7 +161,8 @@ class StepPlanner {
                         std::span<const std::int32_t> sequences, const SequencePlaces& places) const {
     CellCounts counts(dump_.header.num_experts, topology_.world());
     fill_cell(counts_, layer, sequences, places, counts);
-    PlannedCell cell{.plan = policy.inside_step(decision, counts)};
+    PlannedCell cell;
+    if (!result_.fell_back) cell.plan = policy.inside_step(decision, counts);
     tabulate(counts, decision.home, topology_, cell);
     if (!options_.transfers) cell.transfer = {};
     return cell;
@@ -151,6 +190,7 @@ class StepPlanner {
   PreviousPlan previous_;
   SequencePlaces places_;
   std::int64_t moves_ = 0;  ///< search moves a layer
+  std::atomic<bool> cut_short_ = false;
   std::unique_ptr<Policy> policy_;
   std::vector<LayerDecision> decisions_;  ///< of owned layers
   std::vector<PlannedCell> cells_;        ///< micro-batch major over owned layers
@@ -260,7 +300,7 @@ void StepPlanner::fill_placement() {
   for (const LayerId l : all<LayerId>(dump_.header.num_layers()))
     for (EpRankId& home : plan.placement.layer(l)) home = *next++;
   plan.previous = previous_.placement;
-  plan.slot_expert = assign_slots(plan.placement, topology_.ep_size, policy_->shape().slots_per_rank,
+  plan.slot_expert = assign_slots(plan.placement, topology_.ep_size, shape().slots_per_rank,
                                   previous_.placement, previous_.slot_expert, previous_.slots_per_rank);
 }
 
@@ -270,7 +310,7 @@ void StepPlanner::fill_header() {
   plan.source_rank = places_.source_rank;
   const bool searched = std::any_of(decisions_.begin(), decisions_.end(),
                                     [](const LayerDecision& layer) { return layer.search_moves > 0; });
-  const PlanShape shape = policy_->shape();
+  const PlanShape shape = this->shape();
   plan.header = {.step = dump_.header.step,
                  .policy = options_.policy,
                  .seed = options_.seed,

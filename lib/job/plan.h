@@ -25,6 +25,7 @@ struct PlanOptions {
   int max_fan_out = 0;            ///< copies one home may have in a cell; 0: no limit
   std::int64_t effort = 100'000;  ///< search moves a layer
   double time_budget = 0;         ///< seconds for plan_step; 0: `effort` says how long to search
+  bool fall_back = false;         ///< where the budget is missed: homes as before, no copies, at once
   std::uint64_t seed = 0;
   std::optional<double> move_cost;  ///< assignments a moved expert costs; absent: derived_move_cost()
   PackOptions pack;                 ///< where the dump has no micro-batches
@@ -57,6 +58,7 @@ struct PlanResult {
   Plan plan;
   PlanCells mine;  ///< cells share_of(num_cells, rank, size)
   std::vector<PhaseTime> phases;
+  bool fell_back = false;  ///< the budget was missed, see PlanOptions::fall_back
 };
 
 /// Told how far a phase is, 0 to 1; called on every rank, often, by one thread at a time.

@@ -4,12 +4,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "io/pending_file.h"
 #include "lib/comm/agree.h"
 
 namespace relibra {
 
-void write_text(const Comm& comm, const std::string& path, const std::string& text) {
+void write_text(const Comm& comm, const std::string& path, const std::string& text, io::Durable durable) {
   io::PendingFile pending(comm, path);
   agreed(comm, [&] {
     if (!comm.root()) return;
@@ -18,7 +17,7 @@ void write_text(const Comm& comm, const std::string& path, const std::string& te
     file.close();
     if (!file) throw_environment({.where = path, .expected = "room to write", .found = std::strerror(errno)});
   });
-  pending.commit();
+  pending.commit(durable);
 }
 
 }  // namespace relibra

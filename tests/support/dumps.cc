@@ -8,7 +8,7 @@ MemorySource random_dump(const DumpShape& shape) {
   Random random(shape.seed);
   RoutingDump dump;
   auto& h = dump.header;
-  h.step = 3;
+  h.step = shape.step;
   h.num_experts = shape.experts;
   h.top_k = shape.top_k;
   for (int l = 0; l < shape.layers; ++l) h.layers.push_back(2 * l + 1);

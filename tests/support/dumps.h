@@ -7,6 +7,7 @@
 namespace relibra::test {
 
 struct DumpShape {
+  int step = 3;
   int experts = 16, top_k = 2, layers = 3;
   std::vector<std::int64_t> rows = {5, 0, 1, 7};  ///< per sequence
   IdType type = IdType::u8;
