@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+
 #include "lib/base/random.h"
 #include "lib/model/memory_source.h"
 
@@ -130,6 +133,49 @@ TEST(Plan, ATimeBudgetRecordsTheMovesThatMakeItAgain) {
   const auto again = planned(Comm::world(), source, options);
   EXPECT_EQ(again.plan.placement, timed.plan.placement);
   EXPECT_EQ(again.mine.copies, timed.mine.copies);
+}
+
+class FallBack : public testing::TestWithParam<const char*> {};
+
+/// The budget ends in the phase GetParam(), on the last rank: what the others have is dropped too.
+TEST_P(FallBack, KeepsTheHomesAndMakesNoCopies) {
+  auto source = skewed_routing(40, 6, 16, 2, 3);
+  auto next = skewed_routing(40, 6, 16, 2, 4);
+  PlanOptions options = small_options();
+  const auto first = planned(Comm::world(), source, options);
+  const PreviousPlan previous = previous_of(first.plan);
+  options.time_budget = 0.4;
+  options.fall_back = true;
+  bool slept = false;
+  const auto slow = [&](std::string_view phase, double) {
+    if (phase != GetParam() || slept || Comm::world().rank() + 1 < Comm::world().size()) return;
+    slept = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  };
+  const auto late =
+      plan_step(Comm::world(), next.dump(), count_routing(Comm::world(), next, {}), options, &previous, slow);
+  EXPECT_TRUE(late.fell_back);
+  EXPECT_EQ(late.plan.placement, first.plan.placement);
+  EXPECT_EQ(late.plan.slot_expert, first.plan.slot_expert);
+  EXPECT_EQ(Comm::world().sum(static_cast<std::int64_t>(late.mine.copies.size())), 0);
+  // Every assignment is still computed, and the plan is one that the next step can start from.
+  std::int64_t tokens = 0;
+  for (const std::int64_t t : late.mine.rank_tokens) tokens += t;
+  EXPECT_EQ(Comm::world().sum(tokens), next.dump().sequences.total_rows() * 6 * 2);
+  EXPECT_EQ(late.plan.header.slots_per_rank, first.plan.header.slots_per_rank);
+  const PreviousPlan after = previous_of(late.plan);
+  options.time_budget = 0;
+  EXPECT_FALSE(planned(Comm::world(), source, options, &after).fell_back);
+}
+INSTANTIATE_TEST_SUITE_P(In, FallBack, testing::Values("pack", "reorder", "replicate"));
+
+TEST(Plan, ABudgetThatIsKeptOrNotWantedDoesNotFallBack) {
+  auto source = skewed_routing(40, 2, 16, 2, 3);
+  PlanOptions options = small_options();
+  options.time_budget = 1e-6;
+  EXPECT_FALSE(planned(Comm::world(), source, options).fell_back);
+  options.fall_back = true;
+  EXPECT_TRUE(planned(Comm::world(), source, options).fell_back);
 }
 
 /// The message of the agreed usage error that planning ends with.
