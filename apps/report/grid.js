@@ -33,23 +33,24 @@ class Grid {
   }
 
   layout() {
-    const left = 46, bottom = 20, width = this.host.clientWidth - left - 2;
+    const left = 46, top = 6, bottom = 20, width = this.host.clientWidth - left - 2;
     const cellWidth = Math.min(26, width / this.cols);
     const cellHeight = this.square ? Math.min(26, Math.max(4, cellWidth)) : Math.max(3, Math.min(20, 330 / this.rows));
     return {
       left,
+      top,
       bottom,
       cellWidth,
       cellHeight,
       width: left + 2 + cellWidth * this.cols,
-      height: bottom + 2 + cellHeight * this.rows
+      height: top + bottom + 1 + cellHeight * this.rows
     };
   }
 
   draw() {
     if (!this.rows || !this.cols || this.host.clientWidth < 60) return;
     const at = this.at = this.layout(), context = prepare(this.canvas, at.width, at.height);
-    const x = j => Math.round(at.left + j * at.cellWidth), y = i => Math.round(1 + i * at.cellHeight);
+    const x = j => Math.round(at.left + j * at.cellWidth), y = i => Math.round(at.top + i * at.cellHeight);
     const gapX = at.cellWidth >= 6 ? 1 : 0, gapY = at.cellHeight >= 6 ? 1 : 0;
     for (let i = 0; i < this.rows; ++i)
       for (let j = 0; j < this.cols; ++j) {
@@ -90,7 +91,7 @@ class Grid {
   pointAt(event) {
     const box = this.canvas.getBoundingClientRect();
     const j = Math.floor((event.clientX - box.left - this.at.left) / this.at.cellWidth),
-          i = Math.floor((event.clientY - box.top - 1) / this.at.cellHeight);
+          i = Math.floor((event.clientY - box.top - this.at.top) / this.at.cellHeight);
     if (i < 0 || j < 0 || i >= this.rows || j >= this.cols) return false;
     this.cursor = {i, j};
     this.tell(this.describe(i, j));

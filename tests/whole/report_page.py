@@ -84,7 +84,7 @@ def check_figures(page, inspected):
                 assert abs(value - inspected["summary"][side][name][figure]) < 1e-12, (side, name, figure)
                 assert page.shown(f"{side}.{name}.{figure}") == f"{value:.4f}", (side, name, figure)
     h = plan["plan"]
-    assert number(page.shown("cells").split()[0]) == h["num_layers"] * h["num_micro_batches"]
+    assert number(page.shown("cells")) == h["num_layers"] * h["num_micro_batches"]
     assert number(page.shown("ranks")) == h["ep_size"] * h["num_ep_groups"]
     for layer, summary in enumerate(plan["by_layer"]):
         assert page.shown(f"layer.{layer}.after.p99") == f"{summary['after']['skew']['p99']:.4f}", layer
@@ -116,9 +116,9 @@ def click_cell(page, grid, layer, micro_batch):
     """A click of the mouse at the middle of a cell of a heat map."""
     canvas = page.find(f"#{grid} canvas")
     page.script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    at = page.script(f"const a = heats['{grid.split('-')[1]}'].at; return [a.left, a.cellWidth, a.cellHeight]")
+    at = page.script(f"const a = heats['{grid.split('-')[1]}'].at; return [a.left, a.cellWidth, a.cellHeight, a.top]")
     size = canvas.size
-    x, y = at[0] + (micro_batch + 0.5) * at[1], 1 + (layer + 0.5) * at[2]
+    x, y = at[0] + (micro_batch + 0.5) * at[1], at[3] + (layer + 0.5) * at[2]
     ActionChains(page.driver).move_to_element_with_offset(canvas, x - size["width"] / 2, y - size["height"] / 2).click().perform()
 
 
