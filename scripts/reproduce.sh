@@ -4,8 +4,8 @@
 #   scripts/reproduce.sh RELIBRA [SCALE] [CASES]
 #
 # RELIBRA is the driver, SCALE the share of the papers' tokens (default 1/16; each token then stands for as many more),
-# CASES of model:EP size. Prints Markdown tables: policies of every case on hopper-ib400, and the least step on every cluster
-# at half, once and twice its network. All values of a case are left in FOLDER/MODEL-EP.csv, FOLDER from the environment
+# CASES of model:EP size. Prints Markdown tables: policies of every case on hopper-ib400, and the least steps on every cluster
+# at half, once and twice its network, in seconds. All values of a case are left in FOLDER/MODEL-EP.csv, FOLDER from the environment
 # (default: a temporary one).
 set -euo pipefail
 relibra=$(realpath "$1") scale=${2:-1/16}
@@ -32,19 +32,19 @@ for path in sys.argv[1:]:
     rows = list(csv.DictReader(open(path)))
     name = path.split("/")[-1][:-4]
     first = rows[0]["cluster"]
-    shown = [r for r in rows if r["cluster"] == first]
     print(f"\n### {name}, {first}\n")
     print("| policy | skew mean / p99 | node skew | pairs | copies | slots | moves | push, moves | step | over static | of balanced |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for r in shown:
+    for r in (r for r in rows if r["cluster"] == first):
         v = {k: float(x) for k, x in r.items() if k not in ("policy", "cluster")}
         print("| `%s` | %.4f / %.3f | %.4f | %.2f | %.1f | %.2f GB | %d | %.2f s, %.2f s | %.2f s | %.3f | %.1f %% |" % (
             r["policy"], v["skew_mean"], v["skew_p99"], v["node_skew"], v["pairs_busiest"], v["copies"], v["slot_bytes"] / 1e9,
             v["moves"], v["push"], v["moving"], v["step"], v["over_static"], 100 * v["of_balanced"]))
-    print("\n| cluster | " + " | ".join(f"`{r['policy']}`" for r in shown) + " |")
-    print("|---" * (len(shown) + 1) + "|")
+    print("\n| cluster | `static` | least | second | third | `relibra` over least |")
+    print("|---|---|---|---|---|---|")
     for cluster in dict.fromkeys(r["cluster"] for r in rows):
-        steps = {r["policy"]: float(r["step"]) for r in rows if r["cluster"] == cluster}
-        least = min(s for p, s in steps.items() if p != "balanced")
-        print(f"| {cluster} | " + " | ".join(("**%.2f**" if s == least else "%.2f") % s for s in steps.values()) + " |")
+        steps = {r["policy"]: float(r["step"]) for r in rows if r["cluster"] == cluster and r["policy"] != "balanced"}
+        best = sorted(steps, key=steps.get)[:3]
+        print(f"| {cluster} | {steps['static']:.2f} | " + " | ".join(f"`{p}` {steps[p]:.2f}" for p in best) +
+              f" | {steps['relibra'] / steps[best[0]]:.3f} |")
 END
