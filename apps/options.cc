@@ -1,6 +1,7 @@
 #include "apps/options.h"
 
 #include "lib/base/units.h"
+#include "lib/planning/copy_graph.h"
 #include "lib/policy/policy.h"
 #include "lib/workload/workload.h"
 
@@ -35,6 +36,31 @@ std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const PolicyEntry& policy : policies()) names.emplace_back(policy.name);
   return names;
+}
+
+void add_policy_details(CLI::App& app, PolicyDetails& details) {
+  app.add_option(
+         "--expert-groups", details.expert_groups,
+         "eplb, lplb: runs of experts that stay on one node where they divide by nodes; else, and for 1, "
+         "experts go anywhere")
+      ->capture_default_str();
+  std::vector<std::string> graphs{"auto"};
+  for (const std::string_view name : copy_graph_names()) graphs.emplace_back(name);
+  app.add_option("--lplb-graph", details.lplb_graph, "lplb: which ranks copy from which")
+      ->check(CLI::IsMember(graphs))
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--ultraep-domain",
+         [&details](const std::string& name) {
+           details.ultraep_domain = name == "node" ? ReplicaDomain::node : ReplicaDomain::group;
+         },
+         "ultraep: copies in the home's node, or anywhere in its EP group (default)")
+      ->check(CLI::IsMember({"node", "group"}));
+  app.add_option("--push-price", details.push_price,
+                 "relibra-hybrid: price of a copy on another node, in assignments of the slowest rank")
+      ->capture_default_str();
+  add_size(app, "--ultraep-floor", details.ultraep_floor,
+           "ultraep: fewest tokens of a copy in the second form of its search (default 1024)");
 }
 
 }  // namespace
@@ -87,6 +113,7 @@ void add_topology(CLI::App& app, Topology& topology) {
 void add_decisions(CLI::App& app, PlanOptions& options, CountOptions& count) {
   app.add_option("--replica-slots", options.replica_slots, "spare expert slots a rank, V")
       ->capture_default_str();
+  add_policy_details(app, options.details);
   auto* by_number = app.add_option("--micro-batches", options.pack.micro_batches,
                                    "micro-batches to form where the dump has none, M");
   add_size(app, "--tokens-per-micro-batch", options.pack.tokens_per_micro_batch,

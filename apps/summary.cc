@@ -64,6 +64,9 @@ void print_bounds(std::ostream& out, const PlanSummary& summary) {
 void print_cost(std::ostream& out, const Plan& plan, const PlanSummary& summary) {
   out << text("  copies: %.1f a cell (most %.0f), at most %.0f of one home; %s in all\n", summary.copies.mean,
               summary.copies.max, summary.fan_out.max, format_count(summary.copies_total).c_str());
+  if (plan.header.folded_copies > 0)
+    out << "  folded: " << format_count(plan.header.folded_copies)
+        << " copies were meant for a rank that holds the expert already\n";
   const std::int64_t homes = std::int64_t{plan.header.num_layers()} * plan.header.num_experts;
   out << "  moves: " << format_count(measure_moves(plan, {}).experts) << " of " << format_count(homes)
       << " experts change their rank\n";
@@ -95,7 +98,7 @@ void print_plan(std::ostream& out, const std::string& path, const Plan& plan, co
              "slots a rank\n",
              header.num_layers(), header.num_micro_batches, header.num_experts, header.top_k,
              topology.world(), topology.ep_groups, topology.ep_groups == 1 ? "" : "s", topology.gpus_per_node,
-             header.replica_slots);
+             header.physical_slots - home_slots(header.num_experts, topology.ep_size));
   print_skew(out, summary);
   print_bounds(out, summary);
   print_cost(out, plan, summary);

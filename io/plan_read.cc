@@ -74,6 +74,7 @@ PlanHeader read_header(const h5::File& file) {
   h.replica_domain = read_domain(file);
   h.dump_digest = file.get_string("dump_digest");
   h.search_moves = file.get_int("search_moves");
+  h.folded_copies = file.find_int("folded_copies").value_or(0);
   const auto layers = file.dataset("layers");
   layers.require_shape({int_attribute(file, "num_layers", 1, kMostOfAnything)});
   h.layers = layers.integers<std::int32_t>();

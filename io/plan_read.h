@@ -33,7 +33,7 @@ void visit(Wire& wire, P& p) {
   wire(h.step), wire(h.policy), wire(h.seed), wire(h.tool);
   wire(h.num_experts), wire(h.top_k), wire(h.num_micro_batches), wire(h.topology);
   wire(h.slots_per_rank), wire(h.replica_slots), wire(h.physical_slots), wire(h.replica_domain);
-  wire(h.dump_digest), wire(h.search_moves), wire(h.layers);
+  wire(h.dump_digest), wire(h.search_moves), wire(h.folded_copies), wire(h.layers);
   wire(p.plan.slot_expert), wire(p.plan.micro_batch), wire(p.plan.source_rank);
   wire(p.moves), wire(p.copy_offset), wire(p.split_offset), wire(p.has_transfers);
 }

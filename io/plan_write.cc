@@ -56,6 +56,7 @@ void put_attributes(const h5::File& file, const PlanHeader& h) {
   file.put_string("replica_domain", h.replica_domain == ReplicaDomain::node ? "node" : "group");
   file.put_string("dump_digest", h.dump_digest);
   file.put_int64("search_moves", h.search_moves);
+  if (h.folded_copies > 0) file.put_int64("folded_copies", h.folded_copies);
 }
 
 /// A dataset that ranks share out: this rank's stretch of it, as bytes.

@@ -160,7 +160,8 @@ Json header_json(const PlanHeader& h) {
           {"physical_slots", h.physical_slots},
           {"replica_domain", h.replica_domain == ReplicaDomain::node ? "node" : "group"},
           {"dump_digest", h.dump_digest},
-          {"search_moves", h.search_moves}};
+          {"search_moves", h.search_moves},
+          {"folded_copies", h.folded_copies}};
 }
 
 Json metrics_json(const Plan& plan, const PlanSamples& samples, const ExpertBytes& bytes,

@@ -13,7 +13,6 @@
 #include "lib/job/plan_cells.h"
 #include "lib/job/plan_places.h"
 #include "lib/planning/repack.h"
-#include "lib/policy/policy.h"
 
 namespace relibra {
 namespace {
@@ -45,7 +44,8 @@ PolicyOptions policy_options(const PlanOptions& options, const RoutingHeader& du
           .max_fan_out = options.max_fan_out,
           .search_moves = moves,
           .move_cost = has_previous ? options.move_cost.value_or(derived_move_cost()) : 0,
-          .seed = options.seed};
+          .seed = options.seed,
+          .details = options.details};
 }
 
 /// One plan in the making: run() calls the phases in order, each fills what the next ones read.
@@ -310,6 +310,8 @@ void StepPlanner::fill_header() {
   plan.source_rank = places_.source_rank;
   const bool searched = std::any_of(decisions_.begin(), decisions_.end(),
                                     [](const LayerDecision& layer) { return layer.search_moves > 0; });
+  std::int64_t folded = 0;
+  for (const PlannedCell& cell : cells_) folded += cell.plan.folded;
   const PlanShape shape = this->shape();
   plan.header = {.step = dump_.header.step,
                  .policy = options_.policy,
@@ -325,6 +327,7 @@ void StepPlanner::fill_header() {
                  .replica_domain = shape.domain,
                  .dump_digest = digest_,
                  .search_moves = comm_.max(searched ? moves_ : std::int64_t{0}),
+                 .folded_copies = comm_.sum(folded),
                  .layers = dump_.header.layers};
 }
 

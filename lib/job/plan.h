@@ -13,6 +13,7 @@
 #include "lib/model/plan.h"
 #include "lib/model/routing.h"
 #include "lib/planning/pack.h"
+#include "lib/policy/policy.h"
 
 namespace relibra {
 
@@ -28,6 +29,7 @@ struct PlanOptions {
   bool fall_back = false;         ///< where the budget is missed: homes as before, no copies, at once
   std::uint64_t seed = 0;
   std::optional<double> move_cost;  ///< assignments a moved expert costs; absent: derived_move_cost()
+  PolicyDetails details;            ///< what single policies look at
   PackOptions pack;                 ///< where the dump has no micro-batches
   bool repack = false;    ///< then swap sequences between them to even out nodes (planning/repack.h)
   bool transfers = true;  ///< fill PlanCells::transfer

@@ -64,6 +64,7 @@ void check_options(const PlanOptions& options) {
           options.tolerance);
   require(options.max_fan_out >= 0, "--max-fan-out", "0 (no limit) or more", options.max_fan_out);
   require(options.effort >= 0, "--effort", "0 or more", static_cast<double>(options.effort));
+  require(options.details.push_price >= 0, "--push-price", "0 or more", options.details.push_price);
   require(options.move_cost.value_or(0) >= 0, "--move-cost", "0 or more", options.move_cost.value_or(0));
 }
 

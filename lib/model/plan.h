@@ -28,6 +28,7 @@ struct PlanHeader {
   ReplicaDomain replica_domain = ReplicaDomain::node;
   std::string dump_digest;
   std::int64_t search_moves = 0;
+  std::int64_t folded_copies = 0;    ///< over all cells; see CellPlan::folded
   std::vector<std::int32_t> layers;  ///< (L) as in the dump
 
   int num_layers() const { return static_cast<int>(layers.size()); }
@@ -61,6 +62,7 @@ struct SplitEntry {
 struct CellPlan {
   std::vector<Copy> copies;
   std::vector<SplitEntry> split;
+  std::int64_t folded = 0;  ///< copies that the policy wanted on a rank that holds the expert already
 };
 
 /// The replicated part of a plan.

@@ -12,9 +12,8 @@ namespace {
 
 // Largest total first, each to the lightest rank with a free home slot.
 std::vector<EpRankId> largest_first(const LayerLoads& loads, const Topology& topology) {
-  const auto experts = static_cast<std::size_t>(loads.experts);
-  std::vector<std::int64_t> total(experts, 0);
-  for (std::size_t i = 0; i < loads.data.size(); ++i) total[i % experts] += loads.data[i];
+  const std::vector<std::int64_t> total = totals_of(loads);
+  const std::size_t experts = total.size();
   std::vector<std::size_t> order(experts);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

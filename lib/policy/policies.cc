@@ -17,6 +17,14 @@ PlanShape node_shape(const PolicyOptions& options, bool makes_copies) {
           .domain = ReplicaDomain::node};
 }
 
+std::vector<std::int64_t> totals_of(const LayerLoads& loads) {
+  const auto experts = static_cast<std::size_t>(loads.experts);
+  std::vector<std::int64_t> total(experts, 0);
+  for (std::size_t i = 0; i < loads.data.size(); i += experts)
+    for (std::size_t e = 0; e < experts; ++e) total[e] += loads.data[i + e];
+  return total;
+}
+
 LayerDecision contiguous_homes(const PolicyOptions& options) {
   const auto placement = Placement::contiguous(1, options.num_experts, options.topology.ep_size);
   const auto home = placement.layer(LayerId(0));
@@ -38,11 +46,9 @@ LayerDecision reordered_homes(const PolicyOptions& options, const LayerInput& in
   return decision;
 }
 
-namespace {
-
-// Stage 2 in all domains. The ranks of a group wait for the slowest of them: once the most loaded node is
-// done, the others need be no better.
-std::vector<DomainPlan> replicate_all(const PolicyOptions& options, std::span<const CellDomain> domains) {
+// The ranks of a group wait for the slowest of them: once the most loaded node is done, the others need be no
+// better.
+std::vector<DomainPlan> replicate_domains(const PolicyOptions& options, std::span<const CellDomain> domains) {
   std::vector<std::int64_t> total;
   for (const CellDomain& d : domains)
     total.push_back(std::accumulate(d.load.begin(), d.load.end(), std::int64_t{0}));
@@ -63,14 +69,12 @@ std::vector<DomainPlan> replicate_all(const PolicyOptions& options, std::span<co
   return plans;
 }
 
-}  // namespace
-
 CellPlan replicated_cell(const PolicyOptions& options, const LayerDecision& layer, const CellCounts& counts) {
   CellPlan plan;
   if (options.replica_slots == 0) return plan;
   const Topology& topology = options.topology;
   const auto domains = cell_domains(counts, topology, layer.home, topology.domain_size());
-  const auto plans = replicate_all(options, domains);
+  const auto plans = replicate_domains(options, domains);
   // Appended by expert and group, the split needs no sorting.
   struct Part {
     std::int32_t expert;
@@ -92,6 +96,23 @@ CellPlan replicated_cell(const PolicyOptions& options, const LayerDecision& laye
     append_quotas(domains[p.domain], std::span(plans[p.domain].quotas).subspan(p.first, p.count), counts,
                   topology, plan);
   finish_cell(plan, topology);
+  return plan;
+}
+
+CellPlan cell_of_step_copies(const PolicyOptions& options, const LayerDecision& layer,
+                             const CellCounts& counts, int ranks) {
+  CellPlan plan;
+  for (const CellDomain& domain : cell_domains(counts, options.topology, layer.home, ranks)) {
+    std::vector<Quota> copies;
+    for (const StepCopy& copy : layer.step_copies) {
+      const int rank = copy.rank.value() - domain.first.value();
+      if (rank < 0 || rank >= ranks) continue;
+      const auto expert = std::lower_bound(domain.expert.begin(), domain.expert.end(), copy.expert.value());
+      copies.push_back({static_cast<std::int32_t>(expert - domain.expert.begin()), rank, 0});
+    }
+    append_quotas(domain, split_given_copies(domain.loads(), copies), counts, options.topology, plan);
+  }
+  finish_cell(plan, options.topology);
   return plan;
 }
 

@@ -14,6 +14,15 @@ constexpr PolicyEntry kPolicies[] = {
     {"relibra-replicate", "contiguous blocks, replicate inside a step only", make_relibra_replicate},
     {"static", "contiguous blocks of experts, no copies", make_static},
     {"greedy", "largest first on the step's totals, then plain greedy copies", make_greedy},
+    {"eplb", "DeepSeek's EPLB with the step's exact totals; copies stay for the step", make_eplb},
+    {"eplb-micro-batch", "EPLB anew for every micro-batch, as if moving experts cost nothing",
+     make_eplb_micro_batch},
+    {"lplb", "DeepSeek's LPLB: copies for the step on a fixed graph, split by cell", make_lplb},
+    {"ultraep", "UltraEP: contiguous blocks, copies per cell by its threshold search", make_ultraep},
+    {"relibra-split", "contiguous blocks, copies for the step from its totals, split by cell",
+     make_relibra_split},
+    {"relibra-hybrid", "relibra, and copies on other nodes where the saved wait exceeds their push",
+     make_relibra_hybrid},
 };
 
 }  // namespace

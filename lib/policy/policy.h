@@ -4,6 +4,7 @@
 // result, on any rank or thread.
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,19 @@
 #include "lib/model/plan.h"
 
 namespace relibra {
+
+/// What single policies depend on; the others do not look at it.
+struct PolicyDetails {
+  int expert_groups = 1;  ///< eplb, lplb: runs of experts that stay on one node where they divide by nodes
+  std::string lplb_graph = "auto";                      ///< lplb: of copy_graph_names(), or "auto"
+  ReplicaDomain ultraep_domain = ReplicaDomain::group;  ///< ultraep: how far copies may lie
+  std::int64_t ultraep_floor = 1024;  ///< ultraep: fewest tokens of a copy, in the second form of the search
+  /// relibra-hybrid: price of a copy on another node, in assignments of the slowest rank. An expert has
+  /// 3*H*I parameters, of which 2 bytes go out forward, 2 backward, and 4 come back; an assignment costs
+  /// 18*H*I operations; and all but a twentieth of the way is hidden behind other work:
+  /// (3 * 8 B / 50 GB/s) / (18 / 400 TFLOP/s) / 20 = 533.
+  double push_price = 533;
+};
 
 /// Everything a policy may depend on besides loads.
 struct PolicyOptions {
@@ -23,6 +37,7 @@ struct PolicyOptions {
   std::int64_t search_moves = 100'000;  ///< moves of the reordering search, a layer
   double move_cost = 0;  ///< price of moving one expert between steps, in assignments of the slowest rank
   std::uint64_t seed = 0;
+  PolicyDetails details = {};
 };
 
 /// What of a plan's shape depends on the policy.
@@ -41,10 +56,17 @@ struct LayerInput {
   bool has_previous = false;                ///< whether moves cost anything
 };
 
+/// A copy that stays for the whole step, the same in every EP group.
+struct StepCopy {
+  ExpertId expert;
+  EpRankId rank;
+  auto operator<=>(const StepCopy&) const = default;
+};
+
 struct LayerDecision {
   std::vector<EpRankId> home;  ///< (E)
-  std::vector<Copy>
-      step_copies;  ///< copies that stay for the whole step (slots chosen), sorted by (expert, rank)
+  std::vector<StepCopy>
+      step_copies;  ///< sorted; inside_step makes them copies of every cell, or an empty list decides nothing
   std::int64_t search_moves = 0;  ///< moves the search made
 };
 

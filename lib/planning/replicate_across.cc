@@ -1,0 +1,103 @@
+#include "lib/planning/replicate_across.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "lib/planning/copy_split.h"
+
+namespace relibra {
+namespace {
+
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Plans of one group, of which the cheapest is kept.
+class Cheapest {
+ public:
+  Cheapest(const DomainLoad& group, const AcrossOptions& options) : group_(group), options_(options) {}
+
+  void offer(std::int64_t max_load, std::vector<Quota> quotas) {
+    const double cost = cost_across(group_, max_load, quotas, options_);
+    if (taken_ && cost >= cost_) return;
+    taken_ = true;
+    cost_ = cost;
+    plan_.max_load = max_load;
+    plan_.quotas = std::move(quotas);
+  }
+  double cost() const { return cost_; }
+  DomainPlan& plan() { return plan_; }
+
+ private:
+  const DomainLoad& group_;
+  const AcrossOptions& options_;
+  bool taken_ = false;
+  double cost_ = 0;
+  DomainPlan plan_;
+};
+
+std::vector<Quota> used_quotas(const CopySplit& split) {
+  std::vector<Quota> quotas = split.quotas();
+  std::erase_if(quotas, [](const Quota& q) { return q.tokens == 0; });
+  return quotas;
+}
+
+/// A copy of the slowest rank's largest expert on the least loaded rank of another node that has a slot for
+/// it; false where there is none.
+bool add_across(const DomainLoad& group, const AcrossOptions& options, CopySplit& split) {
+  int from = 0, expert = -1, to = -1;
+  for (int r = 1; r < group.ranks; ++r)
+    if (split.load(r) > split.load(from)) from = r;
+  if (options.copies.max_fan_out > 0 && split.copies_of_home(from) >= options.copies.max_fan_out)
+    return false;
+  for (std::size_t e = 0; e < group.home.size(); ++e)
+    if (group.home[e] == from && (expert < 0 || split.at_home(static_cast<int>(e)) > split.at_home(expert)))
+      expert = static_cast<int>(e);
+  if (expert < 0 || split.at_home(expert) == 0) return false;
+  for (int r = 0; r < group.ranks; ++r)
+    if (r / options.node_ranks != from / options.node_ranks && split.copies_on(r) < options.copies.slots &&
+        !split.holds(expert, r) && (to < 0 || split.load(r) < split.load(to)))
+      to = r;
+  if (to < 0) return false;
+  split.add(expert, to, 0);
+  return true;
+}
+
+}  // namespace
+
+double cost_across(const DomainLoad& group, std::int64_t max_load, std::span<const Quota> quotas,
+                   const AcrossOptions& options) {
+  std::vector<int> sent(at(group.ranks), 0);
+  for (const Quota& q : quotas) {
+    const std::int32_t home = group.home[at(q.expert)];
+    if (q.rank / options.node_ranks != home / options.node_ranks) ++sent[at(home)];
+  }
+  return static_cast<double>(max_load) + options.push_price * *std::max_element(sent.begin(), sent.end());
+}
+
+DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_nodes,
+                            const AcrossOptions& options) {
+  thread_local CopySplit split;
+  split.reset(group);
+  for (const Quota& q : in_nodes) split.add(q.expert, q.rank, q.tokens);
+  Cheapest cheapest(group, options);
+  cheapest.plan().bound = (split.total() + group.ranks - 1) / group.ranks;
+  cheapest.offer(split.max_load(), {in_nodes.begin(), in_nodes.end()});
+  const auto mean = static_cast<double>(cheapest.plan().bound);
+  const double good = mean * (1 + options.copies.tolerance);
+  // Even a cell that is balanced perfectly by one copy would have to pay for it.
+  const auto may_gain = [&] { return cheapest.cost() > std::max(good, mean + options.push_price); };
+
+  const int nodes = group.ranks / options.node_ranks;
+  for (int tries = 0; tries < 2 * nodes && may_gain() && add_across(group, options, split); ++tries) {
+    const std::int64_t max_load = split.tighten();
+    cheapest.offer(max_load, used_quotas(split));
+  }
+  if (may_gain()) {
+    DomainPlan anywhere = replicate(group, options.copies);
+    cheapest.offer(anywhere.max_load, std::move(anywhere.quotas));
+  }
+  return cheapest.plan();
+}
+
+}  // namespace relibra
