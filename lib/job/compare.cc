@@ -1,6 +1,7 @@
 #include "lib/job/compare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lib/base/error.h"
@@ -38,6 +39,18 @@ std::vector<std::string> planned_policies(const std::vector<std::string>& wanted
   return names;
 }
 
+/// Where a token of the dump stands for several, prices and floors in tokens shrink with it.
+PlanOptions planning_of(const CompareOptions& options) {
+  const double factor = options.time.token_factor;
+  PlanOptions plan = options.plan;
+  plan.transfers = false;
+  plan.move_cost = plan.move_cost.value_or(derived_move_cost()) / factor;
+  plan.details.push_price /= factor;
+  plan.details.ultraep_floor =
+      std::max<std::int64_t>(1, std::llround(double(plan.details.ultraep_floor) / factor));
+  return plan;
+}
+
 class Comparer {
  public:
   Comparer(const Comm& comm, RoutingSource& source, const RoutingDump& dump, const CountedRouting& counted,
@@ -70,9 +83,8 @@ class Comparer {
   }
 
   PolicyResult plan_and_measure(const std::string& name) {
-    PlanOptions plan_options = options_.plan;
+    PlanOptions plan_options = planning_of(options_);
     plan_options.policy = name;
-    plan_options.transfers = false;
     const Progress progress = [&](std::string_view phase, double done) {
       progress_(name + ", " + std::string(phase), done);
     };

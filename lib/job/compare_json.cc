@@ -64,6 +64,7 @@ Json policy_json(const Comparison& c, const PolicyResult& policy, const CompareO
                {"spare_slots", policy.spare_slots},
                {"resident_copies", policy.work.resident_copies},
                {"slot_bytes", policy.slot_bytes},
+               {"folded_copies", policy.header.folded_copies},
                {"moves",
                 {{"experts", policy.moves.experts},
                  {"weight_bytes", policy.moves.weight_bytes},

@@ -133,6 +133,22 @@ TEST(ComparePolicies, ChosenOnesAndTheTwoThatOthersAreHeldAgainst) {
   EXPECT_THROW(compared(Comm::world(), options), Error);
 }
 
+TEST(ComparePolicies, TokenFactorScalesThePriceOfMoves) {
+  const Comm comm = Comm::world();
+  const auto source = make_workload(small_workload());
+  CompareOptions options = small_options();
+  options.policies = {"relibra"};
+  PlanOptions before = options.plan;
+  before.policy = "static";
+  options.previous = previous_of(plan_step(comm, source->dump(), count_routing(comm, *source, {}), before,
+                                           nullptr, [](std::string_view, double) {})
+                                     .plan);
+  // 18 667 assignments a move are more than these few tokens could save.
+  EXPECT_EQ(compared(comm, options)[0].policies[1].moves.experts, 0);
+  options.time.token_factor = 1e6;
+  EXPECT_GT(compared(comm, options)[0].policies[1].moves.experts, 0);
+}
+
 TEST(ComparePolicies, SweepGoesThroughAllCombinations) {
   CompareOptions options = small_options();
   options.policies = {"relibra"};
