@@ -16,9 +16,6 @@ RELIBRA_BIND=${RELIBRA_BIND:-cores}
 
 # sbatch --export=NONE would otherwise strip the environment of what srun starts.
 export SLURM_EXPORT_ENV=ALL
-# Open MPI's shared file pointers are not used; with several nodes it would put a .lock file beside every dump, and leave it there when
-# a job is cancelled.
-export OMPI_MCA_sharedfp=${OMPI_MCA_sharedfp:-^lockedfile}
 
 die() {
   echo "$(basename "$SCRIPT"): $*" >&2

@@ -1,5 +1,7 @@
 #include "lib/comm/comm.h"
 
+#include <cstdlib>
+
 namespace relibra {
 namespace {
 
@@ -15,7 +17,10 @@ void check_mpi(int code, const char* call) {
   throw_environment({.where = call, .found = std::string(text, static_cast<std::size_t>(length))});
 }
 
+// Shared file pointers are not used; with several nodes Open MPI would put a .lock file beside every file,
+// and leave it there when a job is cancelled. Others ignore the variable.
 MpiSession::MpiSession(int* argc, char*** argv) {
+  setenv("OMPI_MCA_sharedfp", "^lockedfile", /*overwrite=*/0);
   int provided = 0;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
