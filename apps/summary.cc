@@ -2,21 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 
 namespace relibra {
 namespace {
-
-/// printf into a string of at most a line or two.
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
-}
 
 /// A bar whose full width is `full`; what lies above 1.0 is what a rank waits for.
 std::string bar(double value, double full) {

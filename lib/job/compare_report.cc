@@ -1,19 +1,12 @@
 #include "lib/job/compare_report.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 
 namespace relibra {
 namespace {
-
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
-}
 
 /// "32 x 1, 8 a node": EP size, groups, ranks of a node.
 std::string shape_name(const Topology& t) {

@@ -1,11 +1,11 @@
 #include "lib/job/run_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <iomanip>
 #include <sstream>
 
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 
 namespace relibra {
@@ -13,13 +13,6 @@ namespace {
 
 using exec::CellFigures;
 using exec::Phase;
-
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  char line[256];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
-}
 
 const RunVariant* find(const RunResult& result, std::string_view name) {
   for (const RunVariant& variant : result.variants)
