@@ -33,6 +33,10 @@ RankSchedule only_cell(const RankSchedule& schedule, std::size_t cell) {
   return only;
 }
 
+/// Pieces that are timed by themselves: forward, backward up to the weight gradients, and from there. The
+/// shorter a piece, the fewer of its repeats are hit by a pause that the machine makes.
+constexpr std::size_t kPieces = 3;
+
 /// What one rank computes in one cell, ready to run.
 class EmulatedCell {
  public:
@@ -44,12 +48,12 @@ class EmulatedCell {
         tables_(stream, schedule_.cells[0]),
         forward_(device, schedule_, schedule_.visits[0], shape, buffers),
         backward_(device, schedule_, schedule_.visits[1], shape, buffers) {
-    for (int i = 0; i < 3; ++i) events_.emplace_back(device);
+    for (std::size_t i = 0; i <= kPieces; ++i) events_.emplace_back(device);
   }
 
-  /// Seconds forward and backward.
-  std::array<double, 2> run() const {
-    double processor[3];
+  /// Seconds of each piece.
+  std::array<double, kPieces> run() const {
+    std::array<double, kPieces + 1> processor;
     const auto mark = [&](std::size_t i) {
       events_[i].record(stream_.handle());
       processor[i] = processor_seconds();
@@ -58,12 +62,16 @@ class EmulatedCell {
     forward_.forward(stream_, tables_);
     mark(1);
     backward_.backward_to_hidden(stream_, tables_);
-    backward_.backward_weights(stream_, tables_);
     mark(2);
+    backward_.backward_weights(stream_, tables_);
+    mark(3);
     stream_.synchronize();
-    if (counts_processor_time(device_)) return {processor[1] - processor[0], processor[2] - processor[1]};
-    return {elapsed(device_, events_[0].handle(), events_[1].handle()),
-            elapsed(device_, events_[1].handle(), events_[2].handle())};
+    std::array<double, kPieces> seconds;
+    for (std::size_t i = 0; i < kPieces; ++i)
+      seconds[i] = counts_processor_time(device_)
+                       ? processor[i + 1] - processor[i]
+                       : elapsed(device_, events_[i].handle(), events_[i + 1].handle());
+    return seconds;
   }
 
  private:
@@ -79,11 +87,14 @@ class EmulatedCell {
 class Samples {
  public:
   Samples(std::size_t variants, std::size_t ranks, std::size_t cells)
-      : ranks_(ranks), cells_(cells), seconds_(variants * ranks * cells * 2) {}
+      : ranks_(ranks), cells_(cells), seconds_(variants * ranks * cells * kPieces) {}
 
-  /// Of one variant, carried rank, cell and way (0 forward, 1 backward).
-  std::vector<double>& at(std::size_t v, std::size_t rank, std::size_t cell, std::size_t way) {
-    return seconds_[((v * ranks_ + rank) * cells_ + cell) * 2 + way];
+  std::vector<double>& at(std::size_t v, std::size_t rank, std::size_t cell, std::size_t piece) {
+    return seconds_[((v * ranks_ + rank) * cells_ + cell) * kPieces + piece];
+  }
+  double forward(std::size_t v, std::size_t rank, std::size_t cell) { return median(at(v, rank, cell, 0)); }
+  double backward(std::size_t v, std::size_t rank, std::size_t cell) {
+    return median(at(v, rank, cell, 1)) + median(at(v, rank, cell, 2));
   }
 
  private:
@@ -98,8 +109,8 @@ void time_cell(const Device& device, const Stream& stream, std::span<const Carri
   for (std::size_t v = 0; v < variants.size(); ++v) {
     const EmulatedCell emulated(device, stream, variants[v].ranks[carried], cell, shape, buffers);
     const auto once = emulated.run();
-    for (std::size_t way = 0; samples != nullptr && way < 2; ++way)
-      samples->at(v, carried, cell, way).push_back(once[way]);
+    for (std::size_t piece = 0; samples != nullptr && piece < kPieces; ++piece)
+      samples->at(v, carried, cell, piece).push_back(once[piece]);
   }
 }
 
@@ -172,10 +183,14 @@ std::vector<Measured> emulate(const Comm& comm, const Device& device,
     const RankSchedule& schedule = variants.front().ranks[r];
     const auto places = visits_of_cells(schedule);
     for (std::size_t c = 0; c < schedule.cells.size(); ++c)
-      for (std::size_t v = 0; v < variants.size(); ++v)
-        for (std::size_t way = 0; way < 2; ++way)
-          results[v].seconds[(schedule.rank.index() * visits.size() + places[c][way]) * kPhases +
-                             static_cast<std::size_t>(Phase::compute)] = median(samples.at(v, r, c, way));
+      for (std::size_t v = 0; v < variants.size(); ++v) {
+        const auto compute = [&](std::size_t visit) -> double& {
+          return results[v].seconds[(schedule.rank.index() * visits.size() + visit) * kPhases +
+                                    static_cast<std::size_t>(Phase::compute)];
+        };
+        compute(places[c][0]) = samples.forward(v, r, c);
+        compute(places[c][1]) = samples.backward(v, r, c);
+      }
   }
   for (Measured& result : results) comm.sum_in_place(std::span(result.seconds));
   return results;
