@@ -56,9 +56,13 @@ void add_policy_details(CLI::App& app, PolicyDetails& details) {
          },
          "ultraep: copies in the home's node, or anywhere in its EP group (default)")
       ->check(CLI::IsMember({"node", "group"}));
-  app.add_option("--push-price", details.push_price,
-                 "relibra-hybrid: price of a copy on another node, in assignments of the slowest rank")
-      ->capture_default_str();
+  app.add_option(
+      "--push-price", details.push_price,
+      "relibra-hybrid: price of a copy on another node, in assignments of the slowest rank (default "
+      "8000)");
+  app.add_option(
+      "--push-shadow", details.push_shadow,
+      "relibra-hybrid: what of that attention hides, over a rank's mean assignments (default 0.5)");
   add_size(app, "--ultraep-floor", details.ultraep_floor,
            "ultraep: fewest tokens of a copy in the second form of its search (default 1024)");
 }

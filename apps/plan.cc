@@ -9,6 +9,9 @@
 #include "apps/run_options.h"
 #include "apps/summary.h"
 #include "apps/terminal.h"
+#include "io/dump_file.h"
+#include "lib/cost/prices.h"
+#include "lib/job/cost_files.h"
 #include "lib/job/plan_files.h"
 #include "lib/job/run_report.h"
 #include "lib/job/step_report.h"
@@ -19,7 +22,7 @@ namespace {
 
 struct PlanArguments {
   std::vector<std::string> dumps;
-  std::string out, previous, metrics, model;
+  std::string out, previous, metrics, model, cluster;
   PlanOptions options;
   CountOptions count;
   bool json = false;
@@ -32,6 +35,19 @@ bool names_folder(const Comm& comm, const std::string& out, std::size_t steps) {
   int folder = steps > 1 || out.ends_with('/') || std::filesystem::is_directory(out);
   comm.broadcast(folder);
   return folder != 0;
+}
+
+/// Collective. Moves and pushes at the prices of the cluster, but for those that were given.
+PlanOptions priced(const Comm& comm, const PlanArguments& arguments, const StepFiles& step) {
+  PlanOptions options = arguments.options;
+  const auto source = io::open_dump(comm, step.files);
+  const LayerModel model = read_layer_model(comm, arguments.model, source->dump());
+  const Prices prices = prices_of(read_cluster(comm, arguments.cluster), model, {}, options.topology,
+                                  source->dump().header.top_k);
+  options.move_cost = options.move_cost.value_or(prices.move);
+  options.details.push_price = options.details.push_price.value_or(prices.push);
+  options.details.push_shadow = options.details.push_shadow.value_or(prices.shadow);
+  return options;
 }
 
 /// Said before an hour of planning rather than after it.
@@ -65,6 +81,8 @@ int plan(const Comm& comm, const PlanArguments& arguments) {
   const auto steps = group_by_step(comm, arguments.dumps);
   const bool folder = names_folder(comm, arguments.out, steps.size());
   if (folder) make_folder(comm, arguments.out);
+  const PlanOptions options =
+      arguments.cluster.empty() ? arguments.options : priced(comm, arguments, steps.front());
   std::optional<PreviousPlan> previous;
   if (!arguments.previous.empty()) previous = read_previous(comm, arguments.previous);
 
@@ -72,7 +90,7 @@ int plan(const Comm& comm, const PlanArguments& arguments) {
   nlohmann::ordered_json documents = nlohmann::ordered_json::array();
   for (const StepFiles& step : steps) {
     const std::string path = folder ? plan_path_in(arguments.out, step.step) : arguments.out;
-    PlannedStep planned = plan_dump(comm, step.files, path, arguments.options, arguments.count,
+    PlannedStep planned = plan_dump(comm, step.files, path, options, arguments.count,
                                     previous ? &*previous : nullptr, progress);
     for (const std::string& remark : remarks_on(planned.counted.findings)) terminal.say(remark);
     const PlanSamples samples = measure_step(comm, planned, !arguments.metrics.empty(), progress);
@@ -105,7 +123,11 @@ Run declare(CLI::App& app) {
                  "plan of the step before: experts move only where it pays");
   app.add_option("--metrics", arguments->metrics,
                  "JSON file of all measures, recounted from the dump; for several steps a list");
-  add_model(app, arguments->model);
+  auto* model = add_model(app, arguments->model);
+  app.add_option("--cluster", arguments->cluster,
+                 "price moves and pushes as on it, for --model: a name or JSON file, as in `compare`")
+      ->needs(model)
+      ->type_name("NAME");
   add_json(app, arguments->json);
   app.add_flag("--execute", arguments->execute,
                "then carry the plan out in the same job, one process a rank, with the options of `run`:");

@@ -42,16 +42,15 @@ function field(object, path, digits) {
   return digits === 0 ? count(value) : digits > 0 ? value.toFixed(digits) : (value * 10 ** digits).toFixed(2);
 }
 
-function compareTable(comparison, clusters, c) {
-  const table = el('table'), steps = clusters.flatMap(cluster => [`${cluster}: step, s`, 'over static', 'of balanced']);
+function compareTable(comparison, c) {
+  const table = el('table'), steps = ['step, s', 'over static', 'of balanced'];
   const rows = comparison.policies.map(policy => {
     const name = {text: policy.policy, kind: 'text', key: `compare.${c}.${policy.policy}`};
     if (policy.refusal) return [name, {text: policy.refusal, kind: 'text', span: steps.length + kCompareColumns.length}];
     return [
       name,
-      ...clusters.flatMap(
-          (_, i) => ['seconds', 'over_static', 'of_balanced'].map(
-              part => field(policy.steps, `${i}.${part}`, part === 'seconds' ? 4 : 3))),
+      ...['seconds', 'over_static', 'of_balanced'].map(
+          part => field(policy.step, part, part === 'seconds' ? 4 : 3)),
       ...kCompareColumns.map(
           ([, path, digits]) => ({text: field(policy, path, digits), key: `compare.${c}.${policy.policy}.${path}`}))
     ];
@@ -68,15 +67,15 @@ function renderCompare(compare) {
            'relibra report --compare FILE.json adds the table of policies that relibra compare --json prints.'));
     return;
   }
-  const clusters = compare.clusters.map(cluster => cluster.name), parts = [];
+  const parts = [];
   compare.comparisons.forEach((comparison, c) => {
     parts.push(
         el('h3', {},
-           `Policies compared: EP ${comparison.ep_size} in ${comparison.num_ep_groups} group${
+           `Policies compared on ${comparison.cluster}: EP ${comparison.ep_size} in ${comparison.num_ep_groups} group${
                comparison.num_ep_groups > 1 ? 's' : ''}, ` +
                `nodes of ${comparison.gpus_per_node}, ${comparison.replica_slots} spare slots, ${
                    comparison.num_micro_batches} micro-batches`));
-    parts.push(compareTable(comparison, clusters, c));
+    parts.push(compareTable(comparison, c));
   });
   parts.push(
       el('p', {class: 'note'},

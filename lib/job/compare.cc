@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/comm/agree.h"
+#include "lib/cost/prices.h"
 #include "lib/job/compare_work.h"
 #include "lib/job/fetch_cells.h"
 #include "lib/policy/policy.h"
@@ -39,18 +40,28 @@ std::vector<std::string> planned_policies(const std::vector<std::string>& wanted
   return names;
 }
 
-/// Where a token of the dump stands for several, prices and floors in tokens shrink with it.
-PlanOptions planning_of(const CompareOptions& options) {
+/// Prices are those of the cluster. Where a token of the dump stands for several, given prices and floors in
+/// tokens shrink with it.
+PlanOptions planning_of(const CompareOptions& options, const Cluster& cluster, int top_k) {
   const double factor = options.time.token_factor;
   PlanOptions plan = options.plan;
+  const Prices prices = prices_of(cluster, options.model, options.time, plan.topology, top_k);
   plan.transfers = false;
-  plan.move_cost = plan.move_cost.value_or(derived_move_cost()) / factor;
-  plan.details.push_price /= factor;
+  plan.priced_start = true;
+  plan.move_cost = plan.move_cost ? *plan.move_cost / factor : prices.move;
+  plan.details.push_price = plan.details.push_price ? *plan.details.push_price / factor : prices.push;
+  plan.details.push_shadow = plan.details.push_shadow.value_or(prices.shadow);
   plan.details.ultraep_floor =
       std::max<std::int64_t>(1, std::llround(double(plan.details.ultraep_floor) / factor));
   return plan;
 }
 
+bool is_priced(const std::string& policy) {
+  return std::any_of(policies().begin(), policies().end(),
+                     [&](const PolicyEntry& entry) { return entry.name == policy && entry.priced; });
+}
+
+/// One shape on every cluster.
 class Comparer {
  public:
   Comparer(const Comm& comm, RoutingSource& source, const RoutingDump& dump, const CountedRouting& counted,
@@ -62,31 +73,42 @@ class Comparer {
         options_(options),
         progress_(progress) {}
 
-  Comparison run() {
-    Comparison comparison{.topology = options_.plan.topology, .replica_slots = options_.plan.replica_slots};
+  std::vector<Comparison> run() {
     std::vector<std::string> names;
     agreed(comm_, [&] { names = planned_policies(options_.policies); });
-    for (const std::string& name : names) comparison.policies.push_back(result_of(name));
-    comparison.policies.push_back(control(comparison.at_static()));
-    return comparison;
+    std::vector<Comparison> comparisons;
+    for (std::size_t i = 0; i < options_.clusters.size(); ++i) {
+      Comparison on_cluster{
+          .cluster = i, .topology = options_.plan.topology, .replica_slots = options_.plan.replica_slots};
+      for (std::size_t p = 0; p < names.size(); ++p) {
+        const bool planned = i > 0 && !is_priced(names[p]);
+        on_cluster.policies.push_back(planned ? comparisons.front().policies[p] : result_of(names[p], i));
+      }
+      on_cluster.policies.push_back(control(on_cluster.at_static()));
+      for (PolicyResult& result : on_cluster.policies)
+        if (result.refusal.empty())
+          result.time = step_times(options_.clusters[i], options_.model, options_.time, result.work);
+      comparisons.push_back(std::move(on_cluster));
+    }
+    return comparisons;
   }
 
  private:
   /// A shape that the policy can't plan is no reason to stop, unless it is `static` that can't.
-  PolicyResult result_of(const std::string& name) {
+  PolicyResult result_of(const std::string& name, std::size_t cluster) {
     try {
-      return plan_and_measure(name);
+      return plan_and_measure(name, options_.clusters[cluster]);
     } catch (const Error& error) {
       if (error.fault() != Fault::usage || !error.agreed() || name == kStatic) throw;
       return {.policy = name, .refusal = error.what()};
     }
   }
 
-  PolicyResult plan_and_measure(const std::string& name) {
-    PlanOptions plan_options = planning_of(options_);
+  PolicyResult plan_and_measure(const std::string& name, const Cluster& cluster) {
+    PlanOptions plan_options = planning_of(options_, cluster, dump_.header.top_k);
     plan_options.policy = name;
     const Progress progress = [&](std::string_view phase, double done) {
-      progress_(name + ", " + std::string(phase), done);
+      progress_(name + " for " + cluster.name + ", " + std::string(phase), done);
     };
     const PlanResult planned = plan_step(comm_, dump_, counted_, plan_options,
                                          options_.previous ? &*options_.previous : nullptr, progress);
@@ -100,15 +122,9 @@ class Comparer {
     result.spare_slots = header.physical_slots - home_slots(header.num_experts, header.topology.ep_size);
     for (const PhaseTime& phase : planned.phases) result.planning_seconds += phase.seconds;
     result.work = std::move(measured.work);
-    finish(result);
+    result.slot_bytes =
+        slot_bytes(options_.model, result.spare_slots, header.num_layers(), result.work.resident_copies);
     return result;
-  }
-
-  void finish(PolicyResult& result) const {
-    result.slot_bytes = slot_bytes(options_.model, result.spare_slots, result.header.num_layers(),
-                                   result.work.resident_copies);
-    for (const Cluster& cluster : options_.clusters)
-      result.times.push_back(step_times(cluster, options_.model, options_.time, result.work));
   }
 
   PolicyResult control(const PolicyResult& as_static) const {
@@ -116,7 +132,6 @@ class Comparer {
     PolicyResult result{.policy = std::string(kBalanced), .header = header};
     result.work = balanced_work(as_static.work, header.num_experts, header.top_k);
     result.summary = summarise(header, samples_of(result.work));
-    finish(result);
     return result;
   }
 
@@ -195,7 +210,8 @@ std::vector<Comparison> compare_policies(const Comm& comm, RoutingSource& source
       option_of(at_point.plan, axes[a].option) = axes[a].values[rest % axes[a].values.size()];
     const bool same_ranks = at_point.plan.topology.world() == options.plan.topology.world();
     const RoutingDump& dump = same_ranks ? source.dump() : unplaced;
-    comparisons.push_back(Comparer(comm, source, dump, counted, at_point, progress).run());
+    for (Comparison& comparison : Comparer(comm, source, dump, counted, at_point, progress).run())
+      comparisons.push_back(std::move(comparison));
   }
   return comparisons;
 }
@@ -207,11 +223,11 @@ std::vector<EnoughSlots> enough_slots(const std::vector<Comparison>& sweep, doub
       for (const PolicyResult& p : c.policies) {
         if (!p.refusal.empty()) continue;
         auto entry = std::find_if(found.begin(), found.end(), [&](const EnoughSlots& e) {
-          return e.topology == c.topology && e.policy == p.policy;
+          return e.cluster == c.cluster && e.topology == c.topology && e.policy == p.policy;
         });
-        const double seconds = p.times.front().total();
+        const double seconds = p.time.total();
         if (entry == found.end())
-          entry = found.insert(found.end(), {c.topology, p.policy, kNoSlots, seconds, seconds});
+          entry = found.insert(found.end(), {c.cluster, c.topology, p.policy, kNoSlots, seconds, seconds});
         with(*entry, c.replica_slots, seconds);
       }
   };

@@ -31,18 +31,16 @@ Json cell_json(const PolicyResult& policy, const CompareOptions& options, const 
   return json;
 }
 
-Json step_json(const Comparison& c, const PolicyResult& policy, const CompareOptions& options,
-               std::size_t i) {
-  const StepTimes& step = policy.times[i];
+Json step_json(const Comparison& c, const PolicyResult& policy, const CompareOptions& options) {
+  const StepTimes& step = policy.time;
   Json terms = times_json(step.cells);
   terms["moves"] = step.moves;
-  return {{"cluster", options.clusters[i].name},
-          {"seconds", step.total()},
-          {"over_static", c.at_static().times[i].total() / step.total()},
-          {"of_balanced", c.balanced().times[i].total() / step.total()},
+  return {{"seconds", step.total()},
+          {"over_static", c.over_static(policy)},
+          {"of_balanced", c.of_balanced(policy)},
           {"terms", std::move(terms)},
           {"compute_of_mean_rank", step.compute_mean},
-          {"slowest_cell", cell_json(policy, options, options.clusters[i], step)}};
+          {"slowest_cell", cell_json(policy, options, options.clusters[c.cluster], step)}};
 }
 
 Json policy_json(const Comparison& c, const PolicyResult& policy, const CompareOptions& options) {
@@ -72,9 +70,7 @@ Json policy_json(const Comparison& c, const PolicyResult& policy, const CompareO
                  {"busiest_rank_in_node", policy.work.moves.in_node},
                  {"busiest_rank_across_nodes", policy.work.moves.across_nodes}}},
                {"planning_seconds", policy.planning_seconds},
-               {"steps", Json::array()}};
-  for (std::size_t i = 0; i < options.clusters.size(); ++i)
-    json["steps"].push_back(step_json(c, policy, options, i));
+               {"step", step_json(c, policy, options)}};
   return json;
 }
 
@@ -85,7 +81,8 @@ Json shape_json(const Topology& topology) {
 }
 
 Json comparison_json(const Comparison& c, const CompareOptions& options) {
-  Json json = shape_json(c.topology);
+  Json json = {{"cluster", options.clusters[c.cluster].name}};
+  json.update(shape_json(c.topology));
   json["replica_slots"] = c.replica_slots;
   json["num_micro_batches"] = c.at_static().header.num_micro_batches;
   json["policies"] = Json::array();
@@ -126,7 +123,8 @@ Json compare_json(const CompareReport& report) {
   if (!report.swept) return json;
   json["enough_slots"] = Json::array();
   for (const EnoughSlots& e : enough_slots(report.comparisons)) {
-    Json entry = shape_json(e.topology);
+    Json entry = {{"cluster", o.clusters[e.cluster].name}};
+    entry.update(shape_json(e.topology));
     entry.update({{"policy", e.policy},
                   {"replica_slots", e.slots},
                   {"seconds", e.seconds},

@@ -27,30 +27,28 @@ void print_policies(std::ostream& out, const Comparison& c) {
   out << text("%-18s %7s %7s %7s %7s %7s %6s %7s %5s %8s %7s %8s %9s %7s %7s\n", "policy", "skew", "p99",
               "max", "/bound", "node", "pairs", "copies", "fan", "slots", "moves", "planned", "step",
               "/static", "of bal.");
-  const double at_static = c.at_static().times.front().total();
-  const double balanced = c.balanced().times.front().total();
   for (const PolicyResult& p : c.policies) {
     if (!p.refusal.empty()) continue;
     const SideSummary& s = p.summary.after;
-    const double step = p.times.front().total();
+    const double step = p.time.total();
     out << text("%-18s %7.4f %7.4f %7.4f %7.4f %7.4f %6.2f %7.1f %5.0f ", p.policy.c_str(), s.skew.mean,
                 s.skew.p99, s.skew.max, p.summary.over_replica_bound.mean, s.node_skew.mean,
                 s.pairs_busiest.mean, p.summary.copies.mean, p.summary.fan_out.max)
         << text("%8s %7lld %8s %9s %7.3f %6.1f%%\n", format_bytes(double(p.slot_bytes)).c_str(),
                 static_cast<long long>(p.moves.experts), format_seconds(p.planning_seconds).c_str(),
-                format_seconds(step).c_str(), at_static / step, 100 * balanced / step);
+                format_seconds(step).c_str(), c.over_static(p), 100 * c.of_balanced(p));
   }
   for (const PolicyResult& p : c.policies)
     if (!p.refusal.empty()) out << p.policy << " has no plan: " << p.refusal << '\n';
 }
 
-void print_terms(std::ostream& out, const Comparison& c, const Cluster& cluster, std::size_t i) {
+void print_terms(std::ostream& out, const Comparison& c, const Cluster& cluster) {
   out << "\nmodelled step on " << cluster.name << ", seconds\n"
       << text("%-18s %10s %10s %10s %10s %10s %10s %10s %10s %10s\n", "policy", "attention", "dispatch",
               "compute", "(mean", "waiting)", "combine", "push", "moves", "step");
   for (const PolicyResult& p : c.policies) {
     if (!p.refusal.empty()) continue;
-    const StepTimes& t = p.times[i];
+    const StepTimes& t = p.time;
     out << text("%-18s %10.6f %10.6f %10.6f %10.6f %10.6f %10.6f %10.6f %10.6f %10.6f\n", p.policy.c_str(),
                 t.cells.attention, t.cells.dispatch, t.cells.compute, t.compute_mean,
                 t.cells.compute - t.compute_mean, t.cells.combine, t.cells.push, t.moves, t.total());
@@ -58,17 +56,16 @@ void print_terms(std::ostream& out, const Comparison& c, const Cluster& cluster,
 }
 
 /// The policy with the least modelled step at every cluster, the control aside.
-void print_clusters(std::ostream& out, const Comparison& c, const std::vector<Cluster>& clusters) {
+void print_clusters(std::ostream& out, const CompareReport& report) {
   out << text("\n%-34s %-18s %10s %8s %8s\n", "least step on", "policy", "step", "/static", "of bal.");
-  for (std::size_t i = 0; i < clusters.size(); ++i) {
+  for (const Comparison& c : report.comparisons) {
     const PolicyResult* least = nullptr;
     for (const PolicyResult& p : c.policies)
-      if (p.refusal.empty() && &p != &c.balanced() &&
-          (!least || p.times[i].total() < least->times[i].total()))
+      if (p.refusal.empty() && &p != &c.balanced() && (!least || p.time.total() < least->time.total()))
         least = &p;
-    const double step = least->times[i].total();
-    out << text("%-34s %-18s %10.6f %8.3f %7.1f%%\n", clusters[i].name.c_str(), least->policy.c_str(), step,
-                c.at_static().times[i].total() / step, 100 * c.balanced().times[i].total() / step);
+    out << text("%-34s %-18s %10.6f %8.3f %7.1f%%\n", report.options.clusters[c.cluster].name.c_str(),
+                least->policy.c_str(), least->time.total(), c.over_static(*least),
+                100 * c.of_balanced(*least));
   }
 }
 
@@ -77,19 +74,18 @@ void print_sweep(std::ostream& out, const CompareReport& report) {
               "copies", "memory", "step", "/static", "of bal.");
   for (const Comparison& c : report.comparisons)
     for (const PolicyResult& p : c.policies) {
-      if (!p.refusal.empty()) continue;
-      const double step = p.times.front().total();
+      if (c.cluster > 0 || !p.refusal.empty()) continue;
+      const double step = p.time.total();
       out << text("%-22s %5d  %-18s %8.4f %8.4f ", shape_name(c.topology).c_str(), c.replica_slots,
                   p.policy.c_str(), p.summary.after.skew.mean, p.summary.after.skew.p99)
           << text("%8.1f %9s %10.6f %8.3f %7.1f%%\n", p.summary.copies.mean,
-                  format_bytes(double(p.slot_bytes)).c_str(), step,
-                  c.at_static().times.front().total() / step,
-                  100 * c.balanced().times.front().total() / step);
+                  format_bytes(double(p.slot_bytes)).c_str(), step, c.over_static(p), 100 * c.of_balanced(p));
     }
   out << "\nfewest slots within 1 % of a policy's fastest step\n";
   for (const EnoughSlots& e : enough_slots(report.comparisons))
-    out << text("%-22s %5d  %-18s %10.6f, fastest %10.6f\n", shape_name(e.topology).c_str(), e.slots,
-                e.policy.c_str(), e.seconds, e.fastest);
+    if (e.cluster == 0)
+      out << text("%-22s %5d  %-18s %10.6f, fastest %10.6f\n", shape_name(e.topology).c_str(), e.slots,
+                  e.policy.c_str(), e.seconds, e.fastest);
 }
 
 }  // namespace
@@ -109,8 +105,8 @@ void print_compare(std::ostream& out, const CompareReport& report) {
   print_shape(out, c);
   out << '\n';
   print_policies(out, c);
-  print_terms(out, c, o.clusters.front(), 0);
-  if (o.clusters.size() > 1) print_clusters(out, c, o.clusters);
+  print_terms(out, c, o.clusters.front());
+  if (o.clusters.size() > 1) print_clusters(out, report);
 }
 
 void print_csv(std::ostream& out, const CompareReport& report) {
@@ -121,20 +117,17 @@ void print_csv(std::ostream& out, const CompareReport& report) {
     for (const PolicyResult& p : c.policies) {
       if (!p.refusal.empty()) continue;
       const SideSummary& s = p.summary.after;
-      for (std::size_t i = 0; i < p.times.size(); ++i) {
-        const StepTimes& t = p.times[i];
-        out << text("%d,%d,%d,%d,%s,\"%s\",", c.topology.ep_size, c.topology.ep_groups,
-                    c.topology.gpus_per_node, c.replica_slots, p.policy.c_str(),
-                    report.options.clusters[i].name.c_str())
-            << text("%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%lld,%lld,%.6g,", s.skew.mean, s.skew.p99,
-                    s.skew.max, p.summary.over_replica_bound.mean, s.node_skew.mean, s.pairs_busiest.mean,
-                    p.summary.copies.mean, p.summary.fan_out.max, static_cast<long long>(p.slot_bytes),
-                    static_cast<long long>(p.moves.experts), p.planning_seconds)
-            << text("%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n", t.cells.attention,
-                    t.cells.dispatch, t.cells.compute, t.compute_mean, t.cells.combine, t.cells.push, t.moves,
-                    t.total(), c.at_static().times[i].total() / t.total(),
-                    c.balanced().times[i].total() / t.total());
-      }
+      const StepTimes& t = p.time;
+      out << text("%d,%d,%d,%d,%s,\"%s\",", c.topology.ep_size, c.topology.ep_groups,
+                  c.topology.gpus_per_node, c.replica_slots, p.policy.c_str(),
+                  report.options.clusters[c.cluster].name.c_str())
+          << text("%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%lld,%lld,%.6g,", s.skew.mean, s.skew.p99,
+                  s.skew.max, p.summary.over_replica_bound.mean, s.node_skew.mean, s.pairs_busiest.mean,
+                  p.summary.copies.mean, p.summary.fan_out.max, static_cast<long long>(p.slot_bytes),
+                  static_cast<long long>(p.moves.experts), p.planning_seconds)
+          << text("%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n", t.cells.attention, t.cells.dispatch,
+                  t.cells.compute, t.compute_mean, t.cells.combine, t.cells.push, t.moves, t.total(),
+                  c.over_static(p), c.of_balanced(p));
     }
 }
 

@@ -35,7 +35,7 @@ PreviousPlan contiguous_plan(const RoutingHeader& dump, int ep_size) {
           .slot_expert = initial_slots(dump.num_layers(), dump.num_experts, ep_size)};
 }
 
-PolicyOptions policy_options(const PlanOptions& options, const RoutingHeader& dump, bool has_previous,
+PolicyOptions policy_options(const PlanOptions& options, const RoutingHeader& dump, bool priced,
                              std::int64_t moves) {
   return {.topology = options.topology,
           .num_experts = dump.num_experts,
@@ -43,7 +43,7 @@ PolicyOptions policy_options(const PlanOptions& options, const RoutingHeader& du
           .tolerance = options.tolerance,
           .max_fan_out = options.max_fan_out,
           .search_moves = moves,
-          .move_cost = has_previous ? options.move_cost.value_or(derived_move_cost()) : 0,
+          .move_cost = priced ? options.move_cost.value_or(derived_move_cost()) : 0,
           .seed = options.seed,
           .details = options.details};
 }
@@ -60,7 +60,7 @@ class StepPlanner {
         options_(options),
         progress_(progress),
         topology_(options.topology),
-        has_previous_(previous != nullptr) {
+        moves_are_priced_(previous != nullptr || options.priced_start) {
     agreed(comm_, [&] {
       check_options(options_);
       if (previous) check_previous(*previous, dump_.header, options_);
@@ -151,10 +151,8 @@ class StepPlanner {
 
   LayerDecision decide(const Policy& policy, LayerId layer) const {
     const LayerLoads loads = layer_loads(counts_, layer, places_, topology_.ep_groups);
-    return policy.between_steps({.layer = layer,
-                                 .loads = loads,
-                                 .previous_home = previous_.placement.layer(layer),
-                                 .has_previous = has_previous_});
+    return policy.between_steps(
+        {.layer = layer, .loads = loads, .previous_home = previous_.placement.layer(layer)});
   }
 
   PlannedCell plan_cell(const Policy& policy, LayerId layer, const LayerDecision& decision,
@@ -184,7 +182,7 @@ class StepPlanner {
   const PlanOptions& options_;
   const Progress& progress_;
   const Topology topology_;
-  const bool has_previous_;
+  const bool moves_are_priced_;
   const Timer since_counts_;
 
   PreviousPlan previous_;
@@ -213,7 +211,7 @@ BudgetTimes StepPlanner::timed_samples() const {
   LayerDecision decision;
   std::unique_ptr<Policy> policy;
   time_searches(times, [&](std::int64_t moves) {
-    policy = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves));
+    policy = make_policy(options_.policy, policy_options(options_, dump_.header, moves_are_priced_, moves));
     return seconds_of([&] { decision = decide(*policy, owned_layer(0)); });
   });
   const std::size_t cells = std::min(sequences.size(), kTimedCells);
@@ -239,7 +237,7 @@ std::int64_t StepPlanner::moves_in_budget() {
 }
 
 void StepPlanner::reorder() {
-  policy_ = make_policy(options_.policy, policy_options(options_, dump_.header, has_previous_, moves_));
+  policy_ = make_policy(options_.policy, policy_options(options_, dump_.header, moves_are_priced_, moves_));
   decisions_.resize(static_cast<std::size_t>(owned()));
   for_each("reorder", owned(), [&](std::int64_t i) {
     decisions_[static_cast<std::size_t>(i)] = decide(*policy_, owned_layer(i));

@@ -29,6 +29,7 @@ struct PlanOptions {
   bool fall_back = false;         ///< where the budget is missed: homes as before, no copies, at once
   std::uint64_t seed = 0;
   std::optional<double> move_cost;  ///< assignments a moved expert costs; absent: derived_move_cost()
+  bool priced_start = false;        ///< moves cost that also from contiguous blocks, where there was no plan
   PolicyDetails details;            ///< what single policies look at
   PackOptions pack;                 ///< where the dump has no micro-batches
   bool repack = false;    ///< then swap sequences between them to even out nodes (planning/repack.h)

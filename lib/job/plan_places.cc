@@ -64,7 +64,10 @@ void check_options(const PlanOptions& options) {
           options.tolerance);
   require(options.max_fan_out >= 0, "--max-fan-out", "0 (no limit) or more", options.max_fan_out);
   require(options.effort >= 0, "--effort", "0 or more", static_cast<double>(options.effort));
-  require(options.details.push_price >= 0, "--push-price", "0 or more", options.details.push_price);
+  const double push_price = options.details.push_price.value_or(0);
+  const double push_shadow = options.details.push_shadow.value_or(0);
+  require(push_price >= 0, "--push-price", "0 or more", push_price);
+  require(push_shadow >= 0, "--push-shadow", "0 or more", push_shadow);
   require(options.move_cost.value_or(0) >= 0, "--move-cost", "0 or more", options.move_cost.value_or(0));
 }
 

@@ -1,7 +1,7 @@
 #include "lib/planning/replicate_across.h"
 
 #include <algorithm>
-#include <cassert>
+#include <numeric>
 
 #include "lib/planning/copy_split.h"
 
@@ -63,16 +63,36 @@ bool add_across(const DomainLoad& group, const AcrossOptions& options, CopySplit
   return true;
 }
 
+double mean_load(const DomainLoad& group) {
+  const auto total = std::accumulate(group.load.begin(), group.load.end(), std::int64_t{0});
+  return static_cast<double>(total) / group.ranks;
+}
+
+/// Of copies to other nodes, the busiest rank's, in assignments.
+double push_cost(int copies, double mean, const AcrossOptions& options) {
+  return std::max(0.0, options.push_price * copies - options.push_shadow * mean);
+}
+
+/// Copies of a home that cost nothing, however many nodes they cross.
+int hidden_copies(double mean, const AcrossOptions& options) {
+  const double most = options.push_price > 0 ? options.push_shadow * mean / options.push_price : 0;
+  return static_cast<int>(std::min(most, 1e6));
+}
+
 }  // namespace
 
 double cost_across(const DomainLoad& group, std::int64_t max_load, std::span<const Quota> quotas,
                    const AcrossOptions& options) {
-  std::vector<int> sent(at(group.ranks), 0);
+  std::vector<int> sent(at(group.ranks), 0), received(at(group.ranks), 0);
   for (const Quota& q : quotas) {
     const std::int32_t home = group.home[at(q.expert)];
-    if (q.rank / options.node_ranks != home / options.node_ranks) ++sent[at(home)];
+    if (q.rank / options.node_ranks == home / options.node_ranks) continue;
+    ++sent[at(home)];
+    ++received[at(q.rank)];
   }
-  return static_cast<double>(max_load) + options.push_price * *std::max_element(sent.begin(), sent.end());
+  const int most = std::max(*std::max_element(sent.begin(), sent.end()),
+                            *std::max_element(received.begin(), received.end()));
+  return static_cast<double>(max_load) + push_cost(most, mean_load(group), options);
 }
 
 DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_nodes,
@@ -86,17 +106,22 @@ DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_n
   const auto mean = static_cast<double>(cheapest.plan().bound);
   const double good = mean * (1 + options.copies.tolerance);
   // Even a cell that is balanced perfectly by one copy would have to pay for it.
-  const auto may_gain = [&] { return cheapest.cost() > std::max(good, mean + options.push_price); };
+  const auto may_gain = [&] { return cheapest.cost() > std::max(good, mean + push_cost(1, mean, options)); };
 
   const int nodes = group.ranks / options.node_ranks;
   for (int tries = 0; tries < 2 * nodes && may_gain() && add_across(group, options, split); ++tries) {
     const std::int64_t max_load = split.tighten();
     cheapest.offer(max_load, used_quotas(split));
   }
-  if (may_gain()) {
-    DomainPlan anywhere = replicate(group, options.copies);
+  const auto offer_anywhere = [&](int max_fan_out) {
+    ReplicateOptions copies = options.copies;
+    copies.max_fan_out = max_fan_out;
+    DomainPlan anywhere = replicate(group, copies);
     cheapest.offer(anywhere.max_load, std::move(anywhere.quotas));
-  }
+  };
+  const int limit = options.copies.max_fan_out, hidden = hidden_copies(mean, options);
+  if (hidden > 0 && (limit == 0 || hidden < limit) && may_gain()) offer_anywhere(hidden);
+  if (may_gain()) offer_anywhere(limit);
   return cheapest.plan();
 }
 

@@ -37,7 +37,7 @@ LayerDecision reordered_homes(const PolicyOptions& options, const LayerInput& in
   const ReorderOptions search{
       .moves = options.search_moves,
       .seed = mix64(options.seed ^ mix64(static_cast<std::uint64_t>(input.layer.value()) + 1)),
-      .move_cost = input.has_previous ? options.move_cost : 0,
+      .move_cost = options.move_cost,
       .copies = options.replica_slots > 0};
   auto result = reorder_experts(input.loads, options.topology, input.previous_home, search);
   LayerDecision decision;

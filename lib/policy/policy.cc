@@ -9,8 +9,8 @@ namespace relibra {
 namespace {
 
 constexpr PolicyEntry kPolicies[] = {
-    {"relibra", "reorder experts between steps, replicate inside a step (default)", make_relibra},
-    {"relibra-reorder", "reorder experts between steps only", make_relibra_reorder},
+    {"relibra", "reorder experts between steps, replicate inside a step (default)", make_relibra, true},
+    {"relibra-reorder", "reorder experts between steps only", make_relibra_reorder, true},
     {"relibra-replicate", "contiguous blocks, replicate inside a step only", make_relibra_replicate},
     {"static", "contiguous blocks of experts, no copies", make_static},
     {"greedy", "largest first on the step's totals, then plain greedy copies", make_greedy},
@@ -22,7 +22,7 @@ constexpr PolicyEntry kPolicies[] = {
     {"relibra-split", "contiguous blocks, copies for the step from its totals, split by cell",
      make_relibra_split},
     {"relibra-hybrid", "relibra, and copies on other nodes where the saved wait exceeds their push",
-     make_relibra_hybrid},
+     make_relibra_hybrid, true},
 };
 
 }  // namespace

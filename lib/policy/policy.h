@@ -3,6 +3,7 @@
 // `inside_step` chooses the copies and the split of one cell. Both are local and pure: same input, same
 // result, on any rank or thread.
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,11 +21,14 @@ struct PolicyDetails {
   std::string lplb_graph = "auto";                      ///< lplb: of copy_graph_names(), or "auto"
   ReplicaDomain ultraep_domain = ReplicaDomain::group;  ///< ultraep: how far copies may lie
   std::int64_t ultraep_floor = 1024;  ///< ultraep: fewest tokens of a copy, in the second form of the search
-  /// relibra-hybrid: price of a copy on another node, in assignments of the slowest rank. An expert has
-  /// 3*H*I parameters, of which 2 bytes go out forward, 2 backward, and 4 come back; an assignment costs
-  /// 18*H*I operations; and all but a twentieth of the way is hidden behind other work:
-  /// (3 * 8 B / 50 GB/s) / (18 / 400 TFLOP/s) / 20 = 533.
-  double push_price = 533;
+  /// relibra-hybrid: price of a copy on another node, in assignments of the slowest rank. An expert has 3*H*I
+  /// parameters, of which 2 bytes go out forward, and 2 out and 4 in backward, at the same time; an
+  /// assignment costs 18*H*I operations: (3 * 6 B / 50 GB/s) / (18 / 400 TFLOP/s) = 8000, the default.
+  /// lib/cost/prices.h has those of a cluster.
+  std::optional<double> push_price;
+  /// relibra-hybrid: what of that attention hides, over the mean assignments of a rank: the time of attention
+  /// over that of its experts. Default 0.5.
+  std::optional<double> push_shadow;
 };
 
 /// Everything a policy may depend on besides loads.
@@ -53,7 +57,6 @@ struct LayerInput {
   LayerId layer;
   const LayerLoads& loads;                  ///< (M*D, E)
   std::span<const EpRankId> previous_home;  ///< (E) contiguous blocks where there was no plan before
-  bool has_previous = false;                ///< whether moves cost anything
 };
 
 /// A copy that stays for the whole step, the same in every EP group.
@@ -84,6 +87,7 @@ struct PolicyEntry {
   std::string_view name;
   std::string_view summary;
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
+  bool priced = false;  ///< its plans depend on the prices of moves and pushes
 };
 
 std::span<const PolicyEntry> policies();

@@ -41,7 +41,8 @@ class HybridPolicy : public Policy {
                                             .tolerance = options_.tolerance,
                                             .max_fan_out = options_.max_fan_out},
                                  .node_ranks = topology.domain_size(),
-                                 .push_price = options_.details.push_price};
+                                 .push_price = options_.details.push_price.value_or(8000),
+                                 .push_shadow = options_.details.push_shadow.value_or(0.5)};
       append_quotas(group, replicate_across(group.loads(), quotas, across).quotas, counts, topology, plan);
     }
     finish_cell(plan, topology);

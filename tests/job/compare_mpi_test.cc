@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "lib/base/error.h"
+#include "lib/cost/prices.h"
 #include "lib/job/compare_report.h"
 #include "lib/job/compare_work.h"
 #include "lib/job/fetch_cells.h"
@@ -96,7 +97,7 @@ TEST(ComparePolicies, TheSameDocumentOnOneProcessAndOnAll) {
 
 TEST(ComparePolicies, MeasuresAreThoseOfThePlans) {
   const auto comparisons = compared(Comm::world(), small_options());
-  ASSERT_EQ(comparisons.size(), 1u);
+  ASSERT_EQ(comparisons.size(), 2u);  // clusters
   const Comparison& c = comparisons[0];
   EXPECT_EQ(c.at_static().policy, "static");
   EXPECT_EQ(c.balanced().policy, "balanced");
@@ -104,8 +105,15 @@ TEST(ComparePolicies, MeasuresAreThoseOfThePlans) {
   const CountedRouting counted = count_routing(Comm::world(), *source, {});
   for (const PolicyResult& p : c.policies) {
     if (!p.refusal.empty() || &p == &c.balanced()) continue;
-    PlanOptions options = small_options().plan;
+    const CompareOptions given = small_options();
+    PlanOptions options = given.plan;
     options.policy = p.policy;
+    const Prices prices =
+        prices_of(given.clusters[0], given.model, given.time, options.topology, source->dump().header.top_k);
+    options.priced_start = true;
+    options.move_cost = prices.move;
+    options.details.push_price = prices.push;
+    options.details.push_shadow = prices.shadow;
     const PlanResult planned =
         plan_step(Comm::world(), source->dump(), counted, options, nullptr, [](std::string_view, double) {});
     std::int64_t at = 0;
@@ -133,11 +141,29 @@ TEST(ComparePolicies, ChosenOnesAndTheTwoThatOthersAreHeldAgainst) {
   EXPECT_THROW(compared(Comm::world(), options), Error);
 }
 
+// Where moving costs nearly nothing everything moves; where it costs more than could be saved, nothing.
+TEST(ComparePolicies, EveryClusterHasAPlanAtItsPrices) {
+  CompareOptions options = small_options();
+  options.policies = {"relibra", "greedy"};
+  options.clusters[0].network *= 1e6;
+  options.clusters[1].network *= 1e-3;
+  const auto c = compared(Comm::world(), options);
+  ASSERT_EQ(c.size(), 2u);
+  EXPECT_EQ(c[1].cluster, 1u);
+  EXPECT_GT(c[0].policies[1].moves.experts, 0);
+  EXPECT_EQ(c[1].policies[1].moves.experts, 0);
+  EXPECT_EQ(c[0].policies[2].moves.experts, c[1].policies[2].moves.experts);
+  EXPECT_LT(c[0].policies[2].time.moves, c[1].policies[2].time.moves);
+  options.plan.move_cost = 0;
+  EXPECT_GT(compared(Comm::world(), options)[1].policies[1].moves.experts, 0);
+}
+
 TEST(ComparePolicies, TokenFactorScalesThePriceOfMoves) {
   const Comm comm = Comm::world();
   const auto source = make_workload(small_workload());
   CompareOptions options = small_options();
   options.policies = {"relibra"};
+  options.plan.move_cost = 18'667;
   PlanOptions before = options.plan;
   before.policy = "static";
   options.previous = previous_of(plan_step(comm, source->dump(), count_routing(comm, *source, {}), before,
@@ -152,6 +178,7 @@ TEST(ComparePolicies, TokenFactorScalesThePriceOfMoves) {
 TEST(ComparePolicies, SweepGoesThroughAllCombinations) {
   CompareOptions options = small_options();
   options.policies = {"relibra"};
+  options.clusters.pop_back();
   const std::vector<SweepAxis> axes{parse_sweep_axis("ep-size=4,8"), parse_sweep_axis("replica-slots=0,1,2")};
   const auto comparisons = compared(Comm::world(), options, axes);
   ASSERT_EQ(comparisons.size(), 6u);

@@ -63,7 +63,12 @@ std::int64_t checked_max(const Domain& group, const AcrossOptions& options,
 TEST(ReplicateAcross, CostByHand) {
   const Domain group = domain_of({{100}, {0}, {90}, {0}});
   const std::vector<Quota> quotas{{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {2, 0, 1}};
-  EXPECT_EQ(cost_across(group.view(), 120, quotas, {.node_ranks = 2, .push_price = 5}), 130);
+  AcrossOptions options{.node_ranks = 2, .push_price = 5};
+  EXPECT_EQ(cost_across(group.view(), 120, quotas, options), 130);
+  options.push_shadow = 0.1;  // the mean is 190 / 4
+  EXPECT_EQ(cost_across(group.view(), 120, quotas, options), 130 - 4.75);
+  options.push_shadow = 1;
+  EXPECT_EQ(cost_across(group.view(), 120, quotas, options), 120);
 }
 
 // Node 0 carries 40 and node 1 carries 20: 20 a rank inside nodes. One copy of expert 0 on node 1 makes that
@@ -96,7 +101,8 @@ TEST(ReplicateAcross, NeverCostsMore) {
                                      .tolerance = random.below(2) ? 0.01 : 0,
                                      .max_fan_out = random.below(3) ? 0 : 2},
                           .node_ranks = node_ranks,
-                          .push_price = random.below(3) ? 0 : 300.0 * random.uniform()};
+                          .push_price = random.below(3) ? 0 : 300.0 * random.uniform(),
+                          .push_shadow = random.below(2) ? 0 : 0.05 * random.uniform()};
     const auto in_nodes = copies_in_nodes(group, options);
     const std::int64_t before = checked_max(group, options, in_nodes);
     const DomainPlan plan = replicate_across(group.view(), in_nodes, options);
