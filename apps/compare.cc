@@ -93,7 +93,7 @@ void add_time_model(CLI::App& app, CompareArguments& arguments) {
   std::string names;
   for (const Cluster& preset : cluster_presets()) names += (names.empty() ? "" : ", ") + preset.name;
   app.add_option("--cluster", arguments.clusters,
-                 names + ", or JSON files (docs/compare.md); the first goes into the table")
+                 names + ", or JSON or TOML files (docs/compare.md); the first goes into the table")
       ->delimiter(',')
       ->type_name("NAME,...")
       ->capture_default_str();
@@ -101,7 +101,7 @@ void add_time_model(CLI::App& app, CompareArguments& arguments) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->type_name("FACTOR,...");
-  app.add_option("--model", arguments.model, "sizes of the model: a preset of `synth`, or a JSON file")
+  app.add_option("--model", arguments.model, "sizes of the model: a preset of `synth`, or a JSON or TOML file")
       ->required()
       ->type_name("NAME");
   app.add_option("--calibrate", arguments.calibrate,

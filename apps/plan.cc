@@ -125,7 +125,7 @@ Run declare(CLI::App& app) {
                  "JSON file of all measures, recounted from the dump; for several steps a list");
   auto* model = add_model(app, arguments->model);
   app.add_option("--cluster", arguments->cluster,
-                 "price moves and pushes as on it, for --model: a name or JSON file, as in `compare`")
+                 "price moves and pushes as on it, for --model: a name or file, as in `compare`")
       ->needs(model)
       ->type_name("NAME");
   add_json(app, arguments->json);

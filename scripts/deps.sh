@@ -2,7 +2,7 @@
 # Install the Debian or Ubuntu packages that the build and the tests need; do nothing where all are there.
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev hdf5-tools libcli11-dev
-          nlohmann-json3-dev libgtest-dev libgmock-dev libdnnl-dev coinor-cbc coinor-libcbc-dev python3 python3-h5py python3-numpy
+          nlohmann-json3-dev libtomlplusplus-dev libgtest-dev libgmock-dev libdnnl-dev coinor-cbc coinor-libcbc-dev python3 python3-h5py python3-numpy
           slurm-wlm shellcheck zlib1g-dev libjs-chart.js chromium chromium-driver python3-selenium)
 
 if ! command -v dpkg-query >/dev/null; then
@@ -11,7 +11,7 @@ if ! command -v dpkg-query >/dev/null; then
   done
   [ -z "${missing[*]:-}" ] && exit 0
   echo "deps: not a Debian or Ubuntu system, and these are missing: ${missing[*]}" >&2
-  echo "deps: install g++ >= 12, CMake >= 3.25, Ninja, Open MPI, HDF5 built with MPI, CLI11, nlohmann-json, GoogleTest, oneDNN, zlib" >&2
+  echo "deps: install g++ >= 12, CMake >= 3.25, Ninja, Open MPI, HDF5 built with MPI, CLI11, nlohmann-json, toml++, GoogleTest, oneDNN, zlib" >&2
   exit 1
 fi
 

@@ -29,7 +29,7 @@ const Cluster& cluster_preset(std::string_view name) {
     names += (names.empty() ? "" : ", ") + preset.name;
   }
   throw_usage(
-      {.where = "--cluster", .expected = "one of " + names + ", or a JSON file", .found = std::string(name)});
+      {.where = "--cluster", .expected = "one of " + names + ", or a JSON or TOML file", .found = std::string(name)});
 }
 
 }  // namespace relibra

@@ -1,10 +1,12 @@
 #include "lib/job/cost_files.h"
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "lib/comm/agree.h"
 #include "lib/cost/calibrate.h"
@@ -42,14 +44,31 @@ void each_field(LayerModel& m, Visit&& field) {
   field("moved_bytes", m.moved_bytes, true);
 }
 
-Json read_json(const std::string& path) {
+bool is_toml(const std::string& name) {
+  return name.ends_with(".toml");
+}
+
+/// A TOML document as the JSON of the same content.
+Json parse_toml(std::istream& file) {
+  std::ostringstream json;
+  json << toml::json_formatter(toml::parse(file));
+  return Json::parse(json.str());
+}
+
+/// A JSON object or a TOML document, by the file's name.
+Json read_document(const std::string& path) {
+  const std::string format = is_toml(path) ? "TOML" : "JSON";
   std::ifstream file(path);
-  if (!file) throw_input({.where = path, .expected = "a JSON file", .found = std::strerror(errno)});
+  if (!file) throw_input({.where = path, .expected = "a " + format + " file", .found = std::strerror(errno)});
   try {
-    Json document = Json::parse(file);
+    Json document = is_toml(path) ? parse_toml(file) : Json::parse(file);
     if (document.is_object()) return document;
   } catch (const nlohmann::json::exception& error) {
-    throw_input({.where = path, .expected = "JSON", .found = error.what()});
+    throw_input({.where = path, .expected = format, .found = error.what()});
+  } catch (const toml::parse_error& error) {
+    throw_input({.where = path + ", line " + std::to_string(error.source().begin.line),
+                 .expected = format,
+                 .found = std::string(error.description())});
   }
   throw_input({.where = path, .expected = "a JSON object", .found = "something else"});
 }
@@ -90,7 +109,7 @@ std::string base_of(const Json& document, const std::string& path) {
 }
 
 bool is_file(const std::string& name) {
-  return name.ends_with(".json");
+  return name.ends_with(".json") || is_toml(name);
 }
 
 LayerModel preset_model(const std::string& name, const RoutingDump& dump) {
@@ -103,7 +122,7 @@ LayerModel preset_model(const std::string& name, const RoutingDump& dump) {
 }
 
 LayerModel file_model(const std::string& path, const RoutingDump& dump) {
-  const Json document = read_json(path);
+  const Json document = read_document(path);
   LayerModel model;
   const std::string base = base_of(document, path);
   if (!base.empty()) model = preset_model(base, dump);
@@ -181,7 +200,7 @@ Cluster read_cluster(const Comm& comm, const std::string& name_or_file) {
       cluster = cluster_preset(name_or_file);
       return;
     }
-    const Json document = read_json(name_or_file);
+    const Json document = read_document(name_or_file);
     const std::string base = base_of(document, name_or_file);
     if (!base.empty()) cluster = cluster_preset(base);
     fill(cluster, document, name_or_file);
@@ -200,7 +219,7 @@ LayerModel read_layer_model(const Comm& comm, const std::string& name_or_file, c
 Calibration calibrate(const Comm& comm, const Cluster& cluster, const std::string& path) {
   Calibration calibration;
   agreed(comm, [&] {
-    const Json run = read_json(path);
+    const Json run = read_document(path);
     if (run.value("format", "") != "relibra.run")
       throw_input({.where = path,
                    .expected = "a result of relibra run --json",

@@ -1,5 +1,5 @@
 #pragma once
-// Clusters and models of the step-time model: by name, from JSON files, fitted to a measured run.
+// Clusters and models of the step-time model: by name, from JSON or TOML files, fitted to a measured run.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,12 +9,12 @@
 
 namespace relibra {
 
-/// Collective. A preset's name, or a JSON file (a name that ends in .json) with the fields of cluster_json;
+/// Collective. A preset's name, or a JSON or TOML file (a name that ends in .json or .toml) with the fields of cluster_json;
 /// those it leaves out are of the preset that its "base" names. Throws Fault::usage for an unknown name,
 /// Fault::input for a file that is wrong, agreed.
 Cluster read_cluster(const Comm& comm, const std::string& name_or_file);
 
-/// Collective. A model preset's name, or a JSON file likewise with the fields of model_json. Where
+/// Collective. A model preset's name, or a file likewise with the fields of model_json. Where
 /// `attention_flops` is left out it is that of the model's published configuration at the mean length of the
 /// dump's sequences, as in execution (docs/execution.md).
 LayerModel read_layer_model(const Comm& comm, const std::string& name_or_file, const RoutingDump& dump);

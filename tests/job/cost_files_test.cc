@@ -15,9 +15,9 @@ namespace {
 /// A file of this content, gone at the end of the test.
 class TextFile {
  public:
-  explicit TextFile(const std::string& content)
+  explicit TextFile(const std::string& content, const std::string& ending = ".json")
       : path_(std::filesystem::temp_directory_path() /
-              ("relibra-cost-" + std::to_string(::getpid()) + ".json")) {
+              ("relibra-cost-" + std::to_string(::getpid()) + ending)) {
     std::ofstream(path_) << content;
   }
   ~TextFile() { std::filesystem::remove(path_); }
@@ -31,8 +31,8 @@ Comm self() {
   return Comm(MPI_COMM_SELF);
 }
 
-std::string cluster_error(const std::string& content) {
-  const TextFile file(content);
+std::string cluster_error(const std::string& content, const std::string& ending = ".json") {
+  const TextFile file(content, ending);
   try {
     read_cluster(self(), file.path());
   } catch (const Error& error) {
@@ -53,6 +53,21 @@ TEST(ReadCluster, ABaseGivesWhatAFileLeavesOut) {
   expected.name = "ours";
   expected.network = 12.5e9;
   EXPECT_EQ(read_cluster(self(), file.path()), expected);
+}
+
+TEST(ReadCluster, TomlSaysTheSame) {
+  const TextFile file(
+      "# ours\nname = \"ours\"\nbase = \"hopper-ib400\"\nnetwork_bytes_per_second = 12.5e9\nlatency_seconds "
+      "= 0\n",
+      ".toml");
+  Cluster expected = cluster_preset("hopper-ib400");
+  expected.name = "ours";
+  expected.network = 12.5e9;
+  expected.latency = 0;
+  EXPECT_EQ(read_cluster(self(), file.path()), expected);
+  EXPECT_NE(cluster_error("name = \"ours\"\nflops\n", ".toml").find("line 2: expected TOML"),
+            std::string::npos);
+  EXPECT_NE(cluster_error("base = \"hopper-ib400\"\nflop = 1\n", ".toml").find("others"), std::string::npos);
 }
 
 TEST(ReadCluster, FaultsAreNamed) {
