@@ -24,23 +24,26 @@ factor=$(python3 -c "from fractions import Fraction; print(float(1 / Fraction('$
 clusters=$("$relibra" compare --help | grep -o '[a-z0-9]*-ib[0-9]*' | sort -u | grep -v hopper-ib400 | tr '\n' ',')
 for case in $cases; do
   model=${case%:*} size=${case#*:}
-  micro_batches=$((size == 64 ? 64 : 32))
+  forming=(--micro-batches $((size == 64 ? 64 : 32)))
   shape=$model
   case $model in
     ep16) shape=qwen3-30b ;;
     ep32) shape=qwen3-235b ;;
     ep64) shape=deepseek-v3 ;;
   esac
-  [ "$shape" = "$model" ] || /usr/bin/python3 "$shared/tools/make_dump.py" "$model.h5" --preset "$model" >&2
+  if [ "$shape" != "$model" ]; then  # it has micro-batches
+    forming=()
+    [ -f "$model.h5" ] || /usr/bin/python3 "$shared/tools/make_dump.py" "$model.h5" --preset "$model" >&2
+  fi
   [ -f "$model.h5" ] || mpirun -n 2 "$relibra" synth -o "$model.h5" --preset "$model" --scale "$scale" --seed 1 --no-micro-batches >&2
-  mpirun -n 2 "$relibra" compare "$model.h5" --ep-size "$size" --gpus-per-node 8 --micro-batches "$micro_batches" --model "$shape" \
+  mpirun -n 2 "$relibra" compare "$model.h5" --ep-size "$size" --gpus-per-node 8 "${forming[@]}" --model "$shape" \
     --token-factor "$factor" --cluster "hopper-ib400,${clusters%,}" --network 1,0.5,2 --csv >"$folder/$model-$size.csv"
   echo "$folder/$model-$size.csv" >>cases
 done
 python3 - $(cat cases) <<'END'
 import csv, sys
 
-IN_NODE = ("static", "relibra", "relibra-reorder", "relibra-replicate", "greedy", "relibra-split")
+IN_NODE = ("static", "relibra", "relibra-reorder", "relibra-replicate", "relibra-split", "greedy", "eplb", "lplb")
 tables = {path.split("/")[-1][:-4]: list(csv.DictReader(open(path))) for path in sys.argv[1:]}
 
 

@@ -6,20 +6,29 @@
 
 namespace relibra {
 
+std::vector<CellDomain> group_domains(std::span<const std::int64_t> load, GroupId group, int ep_size,
+                                      std::span<const EpRankId> home, int ranks) {
+  std::vector<CellDomain> domains;
+  for (int first = 0; first < ep_size; first += ranks)
+    domains.push_back({group, EpRankId(first), ranks, {}, {}, {}});
+  for (std::size_t e = 0; e < load.size(); ++e) {
+    const int at = home[e].value();
+    CellDomain& domain = domains[static_cast<std::size_t>(at / ranks)];
+    domain.expert.push_back(static_cast<std::int32_t>(e));
+    domain.home.push_back(at % ranks);
+    domain.load.push_back(load[e]);
+  }
+  return domains;
+}
+
 std::vector<CellDomain> cell_domains(const CellCounts& counts, const Topology& topology,
                                      std::span<const EpRankId> home, int ranks) {
   std::vector<CellDomain> domains;
-  const int per_group = topology.ep_size / ranks;
+  std::vector<std::int64_t> load(static_cast<std::size_t>(counts.experts()));
   for (GroupId g : all<GroupId>(topology.ep_groups)) {
-    const std::size_t begin = domains.size();
-    for (int d = 0; d < per_group; ++d) domains.push_back({g, EpRankId(d * ranks), ranks, {}, {}, {}});
-    for (ExpertId e : all<ExpertId>(counts.experts())) {
-      const int at = home[e.index()].value();
-      CellDomain& domain = domains[begin + static_cast<std::size_t>(at / ranks)];
-      domain.expert.push_back(e.value());
-      domain.home.push_back(at % ranks);
-      domain.load.push_back(counts.total(e, g, topology));
-    }
+    for (ExpertId e : all<ExpertId>(counts.experts())) load[e.index()] = counts.total(e, g, topology);
+    for (CellDomain& domain : group_domains(load, g, topology.ep_size, home, ranks))
+      domains.push_back(std::move(domain));
   }
   return domains;
 }

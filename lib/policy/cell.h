@@ -26,7 +26,11 @@ struct CellDomain {
   DomainLoad loads() const { return {ranks, home, load}; }
 };
 
-/// The domains of `ranks` ranks each (a divisor of P) of all EP groups, group by group.
+/// The domains of `ranks` ranks each (a divisor of P) of one EP group. `load` (E), `home` (E).
+std::vector<CellDomain> group_domains(std::span<const std::int64_t> load, GroupId group, int ep_size,
+                                      std::span<const EpRankId> home, int ranks);
+
+/// Those of all EP groups of a cell, group by group.
 std::vector<CellDomain> cell_domains(const CellCounts& counts, const Topology& topology,
                                      std::span<const EpRankId> home, int ranks);
 

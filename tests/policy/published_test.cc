@@ -263,5 +263,29 @@ TEST(RelibraHybrid, FreeCopiesReachTheMean) {
   }
 }
 
+// Node 0 carries 3 of 4 parts. Moving pays where pushes are dear; where attention hides them experts stay.
+TEST(RelibraHybrid, StaysWhereCopiesOnOtherNodesCostNothing) {
+  PolicyOptions options = options_of({.ep_size = 4, .ep_groups = 1, .gpus_per_node = 2}, 8, 2);
+  options.search_moves = 1000;
+  options.move_cost = 10;
+  options.details.push_price = 1000;
+  const Loads load{300, 300, 300, 300, 100, 100, 100, 100};
+  LayerLoads loads{.micro_batches = 1, .groups = 1, .experts = 8, .data = load};
+  const Placement blocks = Placement::contiguous(1, 8, 4);
+  const LayerInput input{.layer = LayerId(0), .loads = loads, .previous_home = blocks.layer(LayerId(0))};
+  const auto moved = [&] {
+    const LayerDecision decision = make_policy("relibra-hybrid", options)->between_steps(input);
+    std::int64_t count = 0;
+    for (std::size_t e = 0; e < 8; ++e) count += decision.home[e] != input.previous_home[e];
+    return count;
+  };
+  options.details.push_shadow = 0;
+  EXPECT_GT(moved(), 0);
+  options.details.push_shadow = 100;  // of a mean of 400: 40 copies
+  EXPECT_EQ(moved(), 0);
+  options.move_cost = 0;
+  EXPECT_GT(moved(), 0);
+}
+
 }  // namespace
 }  // namespace relibra

@@ -46,3 +46,11 @@ open_page() { timeout 300 "$PYTHON" "$SOURCE/tests/whole/report_page.py" "$@" ${
 open_page page.html inspect.json
 open_page alone.html inspect.json --no-dump
 open_page timeline.html four.json --timeline --compared compare.json
+
+# 94 layers x 128 micro-batches x 64 ranks.
+quietly on 2 synth -o large.h5 --preset qwen3-235b --scale 1/64 --micro-batches 128 --source-ranks 64 --seed 1
+quietly on 2 plan large.h5 -o large.plan.h5 --ep-size 64 --gpus-per-node 8 --effort 1000
+on 2 report large.plan.h5 large.h5 -o large.html >/dev/null
+[ "$(stat -c %s large.html)" -lt 20000000 ] || fail "a large page is of $(stat -c %s large.html) bytes"
+on 1 inspect large.plan.h5 --json >large.json
+open_page large.html large.json
