@@ -63,6 +63,9 @@ void add_policy_details(CLI::App& app, PolicyDetails& details) {
   app.add_option(
       "--push-shadow", details.push_shadow,
       "relibra-hybrid: what of that attention hides, over a rank's mean assignments (default 0.5)");
+  app.add_option("--far-price", details.far_price,
+                 "relibra-hybrid: price of an assignment on another node than its token's, over the ranks "
+                 "(default 0)");
   add_size(app, "--ultraep-floor", details.ultraep_floor,
            "ultraep: fewest tokens of a copy in the second form of its search (default 1024)");
 }

@@ -46,6 +46,7 @@ PlanOptions priced(const Comm& comm, const PlanArguments& arguments, const StepF
                                   source->dump().header.top_k);
   options.move_cost = options.move_cost.value_or(prices.move);
   options.details.push_price = options.details.push_price.value_or(prices.push);
+  options.details.far_price = options.details.far_price.value_or(prices.far);
   options.details.push_shadow = options.details.push_shadow.value_or(prices.shadow);
   return options;
 }

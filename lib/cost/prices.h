@@ -10,6 +10,7 @@ struct Prices {
                     ///< NVLink where the group is one node
   double push =
       0;  ///< a copy that a rank sends to or gets from another node in a cell, where nothing hides it
+  double far = 0;     ///< an assignment on another node than its token's, over the ranks of the group
   double shadow = 0;  ///< what of pushes attention hides in a cell, over the mean assignments of a rank
 };
 
@@ -18,6 +19,9 @@ struct Prices {
 ///
 ///   move   = p moved_bytes / B / a, B_network or B_nvlink
 ///   push   = p (weight_bytes + max(weight_bytes, gradient_bytes)) / B_network / a
+///   far    = H T (dispatch_bytes + 3 combine_bytes) / B_network / a, times the chance that none of the
+///   token's
+///            other top_k - 1 experts is on that node: (1 - 1 / nodes) ^ (top_k - 1)
 ///   shadow = overlap attention / (mean assignments a), of a rank with top_k assignments a token
 ///
 /// Example: tests/cost/prices_test.cc.

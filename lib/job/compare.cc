@@ -50,6 +50,7 @@ PlanOptions planning_of(const CompareOptions& options, const Cluster& cluster, i
   plan.priced_start = true;
   plan.move_cost = plan.move_cost ? *plan.move_cost / factor : prices.move;
   plan.details.push_price = plan.details.push_price ? *plan.details.push_price / factor : prices.push;
+  plan.details.far_price = plan.details.far_price.value_or(prices.far);
   plan.details.push_shadow = plan.details.push_shadow.value_or(prices.shadow);
   plan.details.ultraep_floor =
       std::max<std::int64_t>(1, std::llround(double(plan.details.ultraep_floor) / factor));

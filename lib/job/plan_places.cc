@@ -67,6 +67,8 @@ void check_options(const PlanOptions& options) {
   const double push_price = options.details.push_price.value_or(0);
   const double push_shadow = options.details.push_shadow.value_or(0);
   require(push_price >= 0, "--push-price", "0 or more", push_price);
+  const double far_price = options.details.far_price.value_or(0);
+  require(far_price >= 0, "--far-price", "0 or more", far_price);
   require(push_shadow >= 0, "--push-shadow", "0 or more", push_shadow);
   require(options.move_cost.value_or(0) >= 0, "--move-cost", "0 or more", options.move_cost.value_or(0));
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "lib/planning/copy_split.h"
+#include "lib/planning/quota.h"
 
 namespace relibra {
 namespace {
@@ -73,6 +74,34 @@ double push_cost(int copies, double mean, const AcrossOptions& options) {
   return std::max(0.0, options.push_price * copies - options.push_shadow * mean);
 }
 
+/// Assignments that leave their token's node, where sources are spread evenly.
+double far_assignments(const DomainLoad& group, std::span<const Quota> quotas, const AcrossOptions& options) {
+  const int nodes = group.ranks / options.node_ranks;
+  thread_local std::vector<std::int64_t> held;  // by node, of one expert
+  held.assign(at(nodes), 0);
+  double far = 0;
+  std::size_t next = 0;
+  for (std::size_t e = 0; e < group.load.size(); ++e) {
+    const auto home = at(group.home[e] / options.node_ranks);
+    const double share = static_cast<double>(group.load[e]) / nodes;
+    const std::size_t first = next;
+    held[home] = group.load[e];
+    for (; next < quotas.size() && static_cast<std::size_t>(quotas[next].expert) == e; ++next) {
+      held[home] -= quotas[next].tokens;
+      held[at(quotas[next].rank / options.node_ranks)] += quotas[next].tokens;
+    }
+    double near = 0;
+    const auto take = [&](std::size_t node) {
+      near += std::min(static_cast<double>(held[node]), share);
+      held[node] = 0;
+    };
+    take(home);
+    for (std::size_t q = first; q < next; ++q) take(at(quotas[q].rank / options.node_ranks));
+    far += static_cast<double>(group.load[e]) - near;
+  }
+  return far;
+}
+
 /// Copies of a home that cost nothing, however many nodes they cross.
 int hidden_copies(double mean, const AcrossOptions& options) {
   const double most = options.push_price > 0 ? options.push_shadow * mean / options.push_price : 0;
@@ -92,7 +121,10 @@ double cost_across(const DomainLoad& group, std::int64_t max_load, std::span<con
   }
   const int most = std::max(*std::max_element(sent.begin(), sent.end()),
                             *std::max_element(received.begin(), received.end()));
-  return static_cast<double>(max_load) + push_cost(most, mean_load(group), options);
+  double cost = static_cast<double>(max_load) + push_cost(most, mean_load(group), options);
+  if (options.far_price > 0)
+    cost += options.far_price * far_assignments(group, quotas, options) / group.ranks;
+  return cost;
 }
 
 DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_nodes,
@@ -106,7 +138,9 @@ DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_n
   const auto mean = static_cast<double>(cheapest.plan().bound);
   const double good = mean * (1 + options.copies.tolerance);
   // Even a cell that is balanced perfectly by one copy would have to pay for it.
-  const auto may_gain = [&] { return cheapest.cost() > std::max(good, mean + push_cost(1, mean, options)); };
+  const auto may_gain = [&] {
+    return options.far_price > 0 || cheapest.cost() > std::max(good, mean + push_cost(1, mean, options));
+  };
 
   const int nodes = group.ranks / options.node_ranks;
   for (int tries = 0; tries < 2 * nodes && may_gain() && add_across(group, options, split); ++tries) {
@@ -122,6 +156,10 @@ DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_n
   const int limit = options.copies.max_fan_out, hidden = hidden_copies(mean, options);
   if (hidden > 0 && (limit == 0 || hidden < limit) && may_gain()) offer_anywhere(hidden);
   if (may_gain()) offer_anywhere(limit);
+  if (options.far_price > 0 && limit == 0) {
+    DomainPlan quotas = plan_quotas(group, {options.copies.slots, options.quota_floor});
+    cheapest.offer(quotas.max_load, std::move(quotas.quotas));
+  }
   return cheapest.plan();
 }
 

@@ -29,6 +29,8 @@ struct PolicyDetails {
   /// relibra-hybrid: what of that attention hides, over the mean assignments of a rank: the time of attention
   /// over that of its experts. Default 0.5.
   std::optional<double> push_shadow;
+  /// relibra-hybrid: price of an assignment on another node than its token's, over the ranks. Default 0.
+  std::optional<double> far_price;
 };
 
 /// Everything a policy may depend on besides loads.

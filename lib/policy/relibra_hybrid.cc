@@ -52,7 +52,9 @@ class HybridPolicy : public Policy {
                        .max_fan_out = options_.max_fan_out},
             .node_ranks = options_.topology.domain_size(),
             .push_price = options_.details.push_price.value_or(8000),
-            .push_shadow = options_.details.push_shadow.value_or(0.5)};
+            .push_shadow = options_.details.push_shadow.value_or(0.5),
+            .far_price = options_.details.far_price.value_or(0),
+            .quota_floor = options_.details.ultraep_floor};
   }
 
   /// Copies of one group in one cell; `nodes` are its domains. All experts are in the group, so ids are

@@ -25,9 +25,11 @@ TEST(Prices, ByHand) {
   EXPECT_DOUBLE_EQ(prices.move, 1.5e6 * 14 / 2e9 / 180e-6);
   EXPECT_DOUBLE_EQ(prices.push, 1.5e6 * (2 + 4) / 2e9 / 180e-6);
   EXPECT_DOUBLE_EQ(prices.shadow, 1560e-6 / (4 * 180e-6));
+  EXPECT_DOUBLE_EQ(prices.far, 1000.0 * (2 + 3 * 2) / 2e9 / 180e-6 / 8);  // one of two nodes, three times
   const Prices sampled = prices_of(kCluster, kModel, {.token_factor = 10, .overlap = 0.5}, {8, 1, 4}, 4);
   EXPECT_DOUBLE_EQ(sampled.move, prices.move / 10);
   EXPECT_DOUBLE_EQ(sampled.push, prices.push / 10);
+  EXPECT_DOUBLE_EQ(sampled.far, prices.far);
   EXPECT_DOUBLE_EQ(sampled.shadow, prices.shadow / 2);
   EXPECT_DOUBLE_EQ(prices_of(kCluster, kModel, {}, {4, 1, 4}, 4).move, prices.move / 5);  // over NVLink
 }

@@ -114,6 +114,7 @@ TEST(ComparePolicies, MeasuresAreThoseOfThePlans) {
     options.move_cost = prices.move;
     options.details.push_price = prices.push;
     options.details.push_shadow = prices.shadow;
+    options.details.far_price = prices.far;
     const PlanResult planned =
         plan_step(Comm::world(), source->dump(), counted, options, nullptr, [](std::string_view, double) {});
     std::int64_t at = 0;

@@ -71,6 +71,13 @@ TEST(ReplicateAcross, CostByHand) {
   EXPECT_EQ(cost_across(group.view(), 120, quotas, options), 120);
 }
 
+// The example of the header.
+TEST(ReplicateAcross, FarAssignmentsByHand) {
+  const Domain group = domain_of({{70}, {0}, {0}, {0}});
+  const std::vector<Quota> quotas{{0, 1, 10}, {0, 2, 10}, {0, 3, 10}};
+  EXPECT_EQ(cost_across(group.view(), 40, quotas, {.node_ranks = 1, .far_price = 2}), 40 + 2 * 22.5 / 4);
+}
+
 // Node 0 carries 40 and node 1 carries 20: 20 a rank inside nodes. One copy of expert 0 on node 1 makes that
 // 50 / 3, two make it 15.
 TEST(ReplicateAcross, ACopyCrossesWhereItPays) {
@@ -102,7 +109,8 @@ TEST(ReplicateAcross, NeverCostsMore) {
                                      .max_fan_out = random.below(3) ? 0 : 2},
                           .node_ranks = node_ranks,
                           .push_price = random.below(3) ? 0 : 300.0 * random.uniform(),
-                          .push_shadow = random.below(2) ? 0 : 0.05 * random.uniform()};
+                          .push_shadow = random.below(2) ? 0 : 0.05 * random.uniform(),
+                          .far_price = random.below(2) ? 0 : random.uniform()};
     const auto in_nodes = copies_in_nodes(group, options);
     const std::int64_t before = checked_max(group, options, in_nodes);
     const DomainPlan plan = replicate_across(group.view(), in_nodes, options);
