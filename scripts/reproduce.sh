@@ -40,10 +40,12 @@ for case in $cases; do
     --token-factor "$factor" --cluster "hopper-ib400,${clusters%,}" --network 1,0.5,2 --csv >"$folder/$model-$size.csv"
   echo "$folder/$model-$size.csv" >>cases
 done
-python3 - $(cat cases) <<'END'
+mapfile -t tables <cases
+python3 - "${tables[@]}" <<'END'
 import csv, sys
 
-IN_NODE = ("static", "relibra", "relibra-reorder", "relibra-replicate", "relibra-split", "greedy", "eplb", "lplb")
+# Without groups of experts eplb is global: its copies leave the node.
+IN_NODE = ("static", "relibra", "relibra-reorder", "relibra-replicate", "relibra-split", "greedy", "lplb")
 tables = {path.split("/")[-1][:-4]: list(csv.DictReader(open(path))) for path in sys.argv[1:]}
 
 
