@@ -13,6 +13,35 @@ std::size_t at(std::int32_t i) {
   return static_cast<std::size_t>(i);
 }
 
+/// What assignments cost that leave their token's node, where sources are spread evenly.
+double far_cost(const DomainLoad& group, std::span<const Quota> quotas, const AcrossOptions& options) {
+  if (options.far_price == 0) return 0;
+  const int nodes = group.ranks / options.node_ranks;
+  thread_local std::vector<std::int64_t> held;  // by node, of one expert
+  held.assign(at(nodes), 0);
+  double far = 0;
+  std::size_t next = 0;
+  for (std::size_t e = 0; e < group.load.size(); ++e) {
+    const auto home = at(group.home[e] / options.node_ranks);
+    const double share = static_cast<double>(group.load[e]) / nodes;
+    const std::size_t first = next;
+    held[home] = group.load[e];
+    for (; next < quotas.size() && static_cast<std::size_t>(quotas[next].expert) == e; ++next) {
+      held[home] -= quotas[next].tokens;
+      held[at(quotas[next].rank / options.node_ranks)] += quotas[next].tokens;
+    }
+    double near = 0;
+    const auto take = [&](std::size_t node) {
+      near += std::min(static_cast<double>(held[node]), share);
+      held[node] = 0;
+    };
+    take(home);
+    for (std::size_t q = first; q < next; ++q) take(at(quotas[q].rank / options.node_ranks));
+    far += static_cast<double>(group.load[e]) - near;
+  }
+  return options.far_price * far / group.ranks;
+}
+
 /// Plans of one group, of which the cheapest is kept.
 class Cheapest {
  public:
@@ -23,17 +52,19 @@ class Cheapest {
     if (taken_ && cost >= cost_) return;
     taken_ = true;
     cost_ = cost;
+    wait_ = cost - far_cost(group_, quotas, options_);
     plan_.max_load = max_load;
     plan_.quotas = std::move(quotas);
   }
-  double cost() const { return cost_; }
+  /// Its cost without that of far assignments: the slowest rank and its pushes.
+  double wait() const { return wait_; }
   DomainPlan& plan() { return plan_; }
 
  private:
   const DomainLoad& group_;
   const AcrossOptions& options_;
   bool taken_ = false;
-  double cost_ = 0;
+  double cost_ = 0, wait_ = 0;
   DomainPlan plan_;
 };
 
@@ -74,34 +105,6 @@ double push_cost(int copies, double mean, const AcrossOptions& options) {
   return std::max(0.0, options.push_price * copies - options.push_shadow * mean);
 }
 
-/// Assignments that leave their token's node, where sources are spread evenly.
-double far_assignments(const DomainLoad& group, std::span<const Quota> quotas, const AcrossOptions& options) {
-  const int nodes = group.ranks / options.node_ranks;
-  thread_local std::vector<std::int64_t> held;  // by node, of one expert
-  held.assign(at(nodes), 0);
-  double far = 0;
-  std::size_t next = 0;
-  for (std::size_t e = 0; e < group.load.size(); ++e) {
-    const auto home = at(group.home[e] / options.node_ranks);
-    const double share = static_cast<double>(group.load[e]) / nodes;
-    const std::size_t first = next;
-    held[home] = group.load[e];
-    for (; next < quotas.size() && static_cast<std::size_t>(quotas[next].expert) == e; ++next) {
-      held[home] -= quotas[next].tokens;
-      held[at(quotas[next].rank / options.node_ranks)] += quotas[next].tokens;
-    }
-    double near = 0;
-    const auto take = [&](std::size_t node) {
-      near += std::min(static_cast<double>(held[node]), share);
-      held[node] = 0;
-    };
-    take(home);
-    for (std::size_t q = first; q < next; ++q) take(at(quotas[q].rank / options.node_ranks));
-    far += static_cast<double>(group.load[e]) - near;
-  }
-  return far;
-}
-
 /// Copies of a home that cost nothing, however many nodes they cross.
 int hidden_copies(double mean, const AcrossOptions& options) {
   const double most = options.push_price > 0 ? options.push_shadow * mean / options.push_price : 0;
@@ -121,10 +124,8 @@ double cost_across(const DomainLoad& group, std::int64_t max_load, std::span<con
   }
   const int most = std::max(*std::max_element(sent.begin(), sent.end()),
                             *std::max_element(received.begin(), received.end()));
-  double cost = static_cast<double>(max_load) + push_cost(most, mean_load(group), options);
-  if (options.far_price > 0)
-    cost += options.far_price * far_assignments(group, quotas, options) / group.ranks;
-  return cost;
+  return static_cast<double>(max_load) + push_cost(most, mean_load(group), options) +
+         far_cost(group, quotas, options);
 }
 
 DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_nodes,
@@ -138,11 +139,13 @@ DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_n
   const auto mean = static_cast<double>(cheapest.plan().bound);
   const double good = mean * (1 + options.copies.tolerance);
   // Even a cell that is balanced perfectly by one copy would have to pay for it.
-  const auto may_gain = [&] {
-    return options.far_price > 0 || cheapest.cost() > std::max(good, mean + push_cost(1, mean, options));
-  };
+  const auto may_gain = [&] { return cheapest.wait() > std::max(good, mean + push_cost(1, mean, options)); };
 
-  const int nodes = group.ranks / options.node_ranks;
+  const int nodes = group.ranks / options.node_ranks, limit = options.copies.max_fan_out;
+  if (options.far_price > 0 && limit == 0) {
+    DomainPlan quotas = plan_quotas(group, {options.copies.slots, options.quota_floor});
+    cheapest.offer(quotas.max_load, std::move(quotas.quotas));
+  }
   for (int tries = 0; tries < 2 * nodes && may_gain() && add_across(group, options, split); ++tries) {
     const std::int64_t max_load = split.tighten();
     cheapest.offer(max_load, used_quotas(split));
@@ -153,13 +156,9 @@ DomainPlan replicate_across(const DomainLoad& group, std::span<const Quota> in_n
     DomainPlan anywhere = replicate(group, copies);
     cheapest.offer(anywhere.max_load, std::move(anywhere.quotas));
   };
-  const int limit = options.copies.max_fan_out, hidden = hidden_copies(mean, options);
+  const int hidden = hidden_copies(mean, options);
   if (hidden > 0 && (limit == 0 || hidden < limit) && may_gain()) offer_anywhere(hidden);
   if (may_gain()) offer_anywhere(limit);
-  if (options.far_price > 0 && limit == 0) {
-    DomainPlan quotas = plan_quotas(group, {options.copies.slots, options.quota_floor});
-    cheapest.offer(quotas.max_load, std::move(quotas.quotas));
-  }
   return cheapest.plan();
 }
 
