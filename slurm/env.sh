@@ -100,6 +100,30 @@ launcher() {
     LAUNCH+=(--mpi="$RELIBRA_SRUN_MPI" --kill-on-bad-exit=1 --cpus-per-task="$THREADS" --ntasks="$tasks" "$@")
 }
 
+# ended PID: waits for a child through signals that are caught; its exit status.
+ended() {
+  local status
+  while :; do
+    status=0
+    wait "$1" || status=$?
+    kill -0 "$1" 2>/dev/null || return $status
+  done
+}
+
+# attended COMMAND...: runs it where exec cannot, since something must follow. A job that is cancelled passes SIGTERM on and waits: a
+# shell dies at once otherwise, and leaves the launcher behind.
+attended() {
+  local child='' asked='' status=0
+  trap 'asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' TERM
+  "$@" </dev/null &
+  child=$!
+  [ -z "$asked" ] || kill -TERM "$child" 2>/dev/null || true
+  ended "$child" || status=$?
+  trap - TERM
+  [ -z "$asked" ] || exit 143
+  return $status
+}
+
 # For scripts that submit jobs: those should not inherit the sizes of the job that they may be submitted from.
 leave_job() {
   local name

@@ -65,6 +65,29 @@ bench=$(sweep)
 becomes "$bench" COMPLETED 300
 [ "$(find sweep -name '*.json' -newer marker)" = sweep/plan-static-1-2.json ] || fail "done again: $(find sweep -newer marker)"
 
+# A run and a sweep that are cancelled end with their launcher and ranks. cancelled PATTERN JOB: once ranks are at work.
+cancelled() {
+  for i in $(seq 600); do ! pgrep -f "^$RELIBRA $1" >/dev/null || break; sleep 0.05; done
+  [ "$i" -lt 600 ] || fail "no rank of job $2 started: $(cat "$2.out")"
+  sleep 0.3
+  scancel "$2"
+  ended "$2" 30
+  gone "$RELIBRA $1" 5 || fail "left by a cancelled job: $(pgrep -af "$RELIBRA $1")"
+}
+endless=(--backend cpu --hidden 64 --intermediate 64 --repeats 1000000)
+for launcher in srun mpirun; do
+  job=$(submit "${two_nodes[@]}" --gpus-per-node=2 "$SOURCE/slurm/run.sbatch" --launcher $launcher chain.h5 step0.h5 -- "${endless[@]}")
+  cancelled "run chain.h5" "$job"
+  job=$(submit "${two_nodes[@]}" --gpus-per-node=2 "$SOURCE/slurm/run.sbatch" --launcher $launcher --json never.json chain.h5 step0.h5 -- "${endless[@]}")
+  cancelled "run chain.h5" "$job"
+  ! compgen -G "never.json*" >/dev/null || fail "a document of a cancelled run"
+  job=$(submit "${two_nodes[@]}" "$SOURCE/slurm/bench.sbatch" --launcher $launcher --preset tiny --out endless --policies relibra --slots 2 --ranks 4 \
+    --execute "${endless[*]}" -- --micro-batches 3)
+  cancelled "run endless/" "$job"
+  [ "$(echo endless/*.json*)" = endless/plan-relibra-2-4.json ] || fail "results of a cancelled sweep: $(ls endless)"
+  rm -r endless
+done
+
 # rollout -> plan -> train over three steps, submitted at once. The second rollout fails the first time.
 cat >rollout.sbatch <<'END'
 #!/bin/bash
