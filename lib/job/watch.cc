@@ -13,6 +13,7 @@
 #include "lib/job/plan_places.h"
 #include "lib/job/step_report.h"
 #include "lib/job/watch_inbox.h"
+#include "lib/job/watch_lock.h"
 #include "lib/job/write_text.h"
 
 namespace relibra {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr double kHeartbeat = 10;     // seconds after which a status that did not change is written again
 constexpr double kPausePerScan = 20;  // a look at the folder takes at most a twentieth of the time
+constexpr double kHandover = 3;       // seconds that a watcher that was killed may take to be gone
 constexpr const char* kEndOfPlan = ".plan.h5";
 
 namespace fs = std::filesystem;
@@ -129,6 +131,7 @@ class Watcher {
   Job job_;
 
   // Of rank 0.
+  std::optional<WatchLock> lock_;
   std::optional<WatchInbox> inbox_;
   std::optional<WatchJob> at_hand_;
   WatchStatus status_;
@@ -179,6 +182,10 @@ WatchStatus Watcher::status_before() const {
 }
 
 void Watcher::take_over() {
+  lock_.emplace(options_.plans, kHandover, [this]() -> std::string {
+    const io::Writer holder = status_before().writer;
+    return holder.process > 0 ? ": process " + std::to_string(holder.process) + " on " + holder.host : "";
+  });
   WatchStatus before = status_before();
   for (const std::string& folder : {options_.plans, fs::path(options_.status).parent_path().string()})
     io::remove_left_behind(folder.empty() ? "." : folder, before.writer);

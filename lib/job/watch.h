@@ -40,7 +40,8 @@ struct WatchVoice {
 /// changes.
 ///
 /// A plan appears whole or not at all; a new call goes on where another one ended, however that happened: by
-/// the plans that are there. Only one call at a time may look after a folder of plans.
+/// the plans that are there. Only one call at a time may look after a folder of plans: another one is refused
+/// where the file system can tell (job/watch_lock.h).
 ///
 /// Throws Fault::usage and Fault::input, agreed, for options, folders and previous plans that are wrong from
 /// the start, and Fault::environment, agreed where it can be, for a disk or a network that fails at any time.

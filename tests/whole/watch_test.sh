@@ -145,6 +145,15 @@ grep -q "budget was missed" quiet.log || fail "no word of the budget that was mi
 quietly on 2 check marked/s1.plan.h5 made/s1.h5 --first
 "$RELIBRA" inspect marked/s1.plan.h5 | grep -q "copies: 0.0 a cell" || fail "copies in a plan that missed its budget"
 grep -q '"cross_node_pairs"' marked/s1.metrics.json || fail "no metrics"
+# One watcher at a time: a second one is refused, one that is killed makes room at once.
+mkdir taken
+start 2 marked --out taken
+appears taken/s1.plan.h5
+waits taken/status.json
+refuses 2 "another watcher at work: process $(field taken/status.json "['pid']")" 1 watch marked --out taken "${shape[@]}" --once
+kill -KILL "$(ranks | tail -1)"
+wait "$job" || true
+quietly on 2 watch marked --out taken "${shape[@]}" --once
 refuses 3 "nowhere" 2 watch nowhere "${shape[@]}" --once
 refuses 2 "--ep-size" 2 watch marked --ep-size 4 --gpus-per-node 4 --once
 refuses 2 "--gpus-per-node" 2 watch dumps --ep-size 8 --gpus-per-node 3 --once
