@@ -24,12 +24,12 @@ watch_in() {
 }
 ranks_of() { pgrep -f "^$RELIBRA watch $WORK/$1/dumps "; }
 
-# Kills one rank after a random time in which a start and the new steps would fit. Plans that are there must be the same files later.
+# Kills one rank after a random part of the time that all steps take undisturbed. Plans that are there must be the same files later.
 kill_one() {
-  local mode=$1 window=$((700 + undisturbed * 13 / 10 / kills)) moment job
+  local mode=$1 moment job
   watch_in "$mode" &
   job=$!
-  moment=$(((RANDOM * 32768 + RANDOM) % window))
+  moment=$(((RANDOM * 32768 + RANDOM) % undisturbed))
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   for _ in $(seq 300); do
     # shellcheck disable=SC2046  # a process id, or nothing yet
