@@ -101,7 +101,8 @@ void add_time_model(CLI::App& app, CompareArguments& arguments) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->type_name("FACTOR,...");
-  app.add_option("--model", arguments.model, "sizes of the model: a preset of `synth`, or a JSON or TOML file")
+  app.add_option("--model", arguments.model,
+                 "sizes of the model: a preset of `synth`, or a JSON or TOML file")
       ->required()
       ->type_name("NAME");
   app.add_option("--calibrate", arguments.calibrate,
