@@ -28,8 +28,9 @@ const Cluster& cluster_preset(std::string_view name) {
     if (preset.name == name) return preset;
     names += (names.empty() ? "" : ", ") + preset.name;
   }
-  throw_usage(
-      {.where = "--cluster", .expected = "one of " + names + ", or a JSON or TOML file", .found = std::string(name)});
+  throw_usage({.where = "--cluster",
+               .expected = "one of " + names + ", or a JSON or TOML file",
+               .found = std::string(name)});
 }
 
 }  // namespace relibra

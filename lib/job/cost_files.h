@@ -9,9 +9,9 @@
 
 namespace relibra {
 
-/// Collective. A preset's name, or a JSON or TOML file (a name that ends in .json or .toml) with the fields of cluster_json;
-/// those it leaves out are of the preset that its "base" names. Throws Fault::usage for an unknown name,
-/// Fault::input for a file that is wrong, agreed.
+/// Collective. A preset's name, or a JSON or TOML file (a name that ends in .json or .toml) with the fields
+/// of cluster_json; those it leaves out are of the preset that its "base" names. Throws Fault::usage for an
+/// unknown name, Fault::input for a file that is wrong, agreed.
 Cluster read_cluster(const Comm& comm, const std::string& name_or_file);
 
 /// Collective. A model preset's name, or a file likewise with the fields of model_json. Where

@@ -31,7 +31,8 @@ void largest_of_homes(const DomainLoad& domain, int slots, Scratch& s) {
     const std::size_t home = at(domain.home[e]);
     s.own[home] += domain.load[e];
     std::pair entry(domain.load[e], domain.home[e]);
-    for (auto* top = &s.candidates[home * kept]; top != s.candidates.data() + (home + 1) * kept; ++top)
+    auto* const first = s.candidates.data() + home * kept;  // null where there are no slots
+    for (auto* top = first; top != first + kept; ++top)
       if (entry.first > top->first) std::swap(entry, *top);
   }
 }

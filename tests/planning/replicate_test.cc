@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "tests/support/domains.h"
 
@@ -63,6 +64,13 @@ TEST(ReplicaBound, SmallExpertsBind) {
   EXPECT_EQ(replica_bound(domain.view(), 3), 6);
   EXPECT_EQ(replica_bound(domain.view(), 4), 4);
   for (int slots = 0; slots < 6; ++slots) EXPECT_EQ(best(domain, slots), replica_bound(domain.view(), slots));
+}
+
+// Without slots there is nothing to look through: the first call of a thread, under sanitizers.
+TEST(ReplicaBound, NoSlotsOnAFreshThread) {
+  std::int64_t bound = 0;
+  std::thread([&] { bound = replica_bound(domain_of({{6, 4}, {1}}).view(), 0); }).join();
+  EXPECT_EQ(bound, 10);
 }
 
 // A published threshold planner ends at 51 51 51 47 on this; the mean is 50.
